@@ -1,0 +1,1 @@
+"""The metadata database: its tables, what a snapshot shows, which files a query needs."""

@@ -1,0 +1,129 @@
+"""Opening a lake's catalog, and every reason not to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.catalog.databases import ConnectOptions, Database, connect
+from penstock.catalog.location import parse_location
+from penstock.catalog.tables import FORMAT_VERSION, TABLES
+from penstock.errors import AttachError, UnsupportedError
+from penstock.model.options import OptionValue
+from penstock.storage.paths import absolute, folder, is_local
+
+
+@dataclass(frozen=True)
+class AttachOptions:
+    """DuckLake's ATTACH parameters."""
+
+    data_path: str | None = None
+    create_if_not_exists: bool = True
+    read_only: bool = False
+    encrypted: bool | None = None
+    metadata_schema: str | None = None
+    metadata_parameters: Mapping[str, str] = field(default_factory=dict, repr=False)
+    automatic_migration: bool = False
+    override_data_path: bool = False
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """An open catalog and where its data files are."""
+
+    database: Database
+    data_path: str
+    data_path_as_given: str
+
+    def options(self) -> list[OptionValue]:
+        """Every option that was set, at every scope."""
+        rows = self.database.query('SELECT "key", "value", "scope", scope_id FROM ducklake_metadata ORDER BY 1, 3, 4')
+        return [OptionValue(key, value, scope or "global", scope_id) for key, value, scope, scope_id in rows]
+
+
+def open_catalog(uri: str, options: AttachOptions) -> Catalog:
+    """The catalog at a location, checked to be a DuckLake of this version whose files can be found."""
+    location = parse_location(uri)
+    how = ConnectOptions(options.read_only, options.metadata_schema, options.metadata_parameters)
+    database = connect(location, how)
+    try:
+        _check_tables(database, options)
+        _check_version(database, options)
+        _check_encryption(database, options)
+        return _located(database, options)
+    except BaseException:
+        database.close()
+        raise
+
+
+def _check_tables(database: Database, options: AttachOptions) -> None:
+    location = database.location
+    present = database.tables("ducklake_")
+    if "ducklake_metadata" not in present:
+        if options.create_if_not_exists and not options.read_only and not database.tables(""):
+            raise UnsupportedError(
+                f"there is no DuckLake at {location}, and this version of Penstock does not create one; "
+                f"create it with DuckDB: ATTACH '{location}'"
+            )
+        raise AttachError(
+            f"{location} is not a DuckLake: it has no table ducklake_metadata"
+            + (f" in schema {options.metadata_schema!r}" if options.metadata_schema else "; check the location, or metadata_schema")
+        )
+
+
+def _check_version(database: Database, options: AttachOptions) -> None:
+    version = str(database.value("SELECT \"value\" FROM ducklake_metadata WHERE \"key\" = 'version'"))
+    location = database.location
+    if version != FORMAT_VERSION:
+        if _number(version) < _number(FORMAT_VERSION):
+            asked = " (automatic_migration is not built yet)" if options.automatic_migration else ""
+            raise AttachError(
+                f"{location} has format version {version}, older than {FORMAT_VERSION}{asked}; "
+                f"migrate it with DuckDB: ATTACH '{location}' (AUTOMATIC_MIGRATION)"
+            )
+        raise AttachError(f"{location} has format version {version}, newer than {FORMAT_VERSION}; upgrade Penstock")
+    missing = sorted(set(TABLES) - database.tables("ducklake_"))
+    if missing:
+        raise AttachError(f"{location} is damaged: its catalog lacks the tables {', '.join(missing)}")
+
+
+def _number(version: str) -> tuple[int, ...]:
+    digits = version.split("-")[0].split(".")
+    return tuple(int(part) for part in digits if part.isdigit())
+
+
+def _check_encryption(database: Database, options: AttachOptions) -> None:
+    stored = database.value("SELECT \"value\" FROM ducklake_metadata WHERE \"key\" = 'encrypted'") == "true"
+    if options.encrypted is not None and options.encrypted != stored:
+        state = "encrypted" if stored else "not encrypted"
+        raise AttachError(f"{database.location} is {state}, which is settled when a lake is made; leave `encrypted` out")
+
+
+def _located(database: Database, options: AttachOptions) -> Catalog:
+    stored = database.value("SELECT \"value\" FROM ducklake_metadata WHERE \"key\" = 'data_path' AND \"scope\" IS NULL")
+    given = options.data_path or stored
+    if given is None:
+        raise AttachError(f"{database.location} names no data path; give data_path")
+    path = folder(absolute(given))
+    if stored is not None and path != folder(absolute(stored)) and not options.override_data_path:
+        raise AttachError(
+            f"{database.location} keeps its files under {stored}, not {given}; "
+            "leave data_path out, or set override_data_path=True"
+        )
+    if is_local(path) and not os.path.isdir(path.removeprefix("file://")) and _has_relative_files(database):
+        raise AttachError(
+            f"the data path {path} of {database.location} is gone; bring it back, "
+            "or give data_path where the files are now, with override_data_path=True"
+        )
+    return Catalog(database, path, folder(given))
+
+
+def _has_relative_files(database: Database) -> bool:
+    """Whether some file is found by the data path: its own path, its table's and its schema's are all relative."""
+    sql = """SELECT count(*) FROM ducklake_data_file f
+             JOIN ducklake_table t ON t.table_id = f.table_id JOIN ducklake_schema s ON s.schema_id = t.schema_id
+             WHERE f.path_is_relative = ? AND t.path_is_relative = ? AND s.path_is_relative = ?"""
+    return bool(database.value(sql, [True, True, True]))
+
+

@@ -1,0 +1,29 @@
+"""One module a database engine; `connect` opens the right one."""
+
+from __future__ import annotations
+
+from penstock.catalog.databases.base import ConnectOptions, Database, Row
+from penstock.catalog.location import Location
+
+__all__ = ["ConnectOptions", "Database", "Row", "connect"]
+
+
+def connect(location: Location, options: ConnectOptions) -> Database:
+    """Open a metadata database. Drivers are imported here so that only those in use must be installed."""
+    match location.engine:
+        case "sqlite":
+            from penstock.catalog.databases.sqlite import SqliteDatabase
+
+            return SqliteDatabase(location, options)
+        case "postgres":
+            from penstock.catalog.databases.postgres import PostgresDatabase
+
+            return PostgresDatabase(location, options)
+        case "mysql":
+            from penstock.catalog.databases.mysql import MysqlDatabase
+
+            return MysqlDatabase(location, options)
+        case _:
+            from penstock.catalog.databases.duckdb import DuckdbDatabase
+
+            return DuckdbDatabase(location, options)

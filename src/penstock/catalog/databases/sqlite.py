@@ -1,0 +1,64 @@
+"""A SQLite file as the metadata database."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+from penstock.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row
+from penstock.catalog.dialects import SQLITE
+from penstock.catalog.location import Location
+from penstock.errors import AttachError
+
+_BUSY_TIMEOUT_SECONDS = 30.0
+
+
+class SqliteDatabase(Database):
+    engine = "sqlite"
+    dialect = SQLITE
+
+    def __init__(self, location: Location, options: ConnectOptions) -> None:
+        super().__init__(location)
+        if not os.path.exists(location.target):
+            raise AttachError(f"no DuckLake at {location}: the file does not exist; check the path")
+        mode = "ro" if options.read_only else "rw"
+        uri = f"file:{quote(os.path.abspath(location.target))}?mode={mode}"
+        try:
+            self._connection = sqlite3.connect(
+                uri, uri=True, timeout=_BUSY_TIMEOUT_SECONDS, check_same_thread=False, isolation_level=None
+            )
+            self._connection.execute("SELECT count(*) FROM sqlite_master")
+        except sqlite3.Error as error:
+            raise AttachError(f"{location} is not a DuckLake: SQLite cannot open the file ({error})") from None
+
+    def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+        return self._connection.execute(sql, tuple(parameters)).fetchall()
+
+    def _run(self, sql: str) -> None:
+        self._connection.execute(sql)
+
+    def _close(self) -> None:
+        self._connection.close()
+
+    def tables(self, prefix: str) -> set[str]:
+        names = self.query("SELECT name FROM sqlite_master WHERE type = 'table'")
+        return {name for (name,) in names if name.startswith(prefix)}
+
+    def inlined_text(self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any]) -> list[Row]:
+        names = "".join(f", {self.identifier(column.name)}" for column in columns)
+        rows = self.query(f"SELECT row_id{names} FROM {self.identifier(table)} WHERE {where}", parameters)
+        return [(row[0], *map(_text, row[1:])) for row in rows]
+
+    def time_parameter(self, value: datetime) -> str:
+        """DuckDB writes `2026-11-15 01:11:22.07116+00`: UTC with the fraction's zeros trimmed, which sorts as text."""
+        utc = value.astimezone(UTC)
+        fraction = f".{utc.microsecond:06d}".rstrip("0").rstrip(".")
+        return utc.strftime("%Y-%m-%d %H:%M:%S") + fraction + "+00"
+
+
+def _text(value: Any) -> Any:
+    return value if value is None or isinstance(value, str | bytes) else str(value)

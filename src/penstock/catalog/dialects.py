@@ -1,0 +1,230 @@
+"""How each catalog database reads a value from its text, so that it compares as the value does.
+
+A reading is an SQL expression that is NULL for text which is not a value in the expected form; it never fails. The
+expressions hold neither `?` nor `%`, so that any driver's placeholders can be put in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.model.types import Order, Type
+
+_INTEGER = "-{0,1}[0-9]+"
+_DECIMAL = "-{0,1}[0-9]+([.][0-9]+|)"
+_REAL = _DECIMAL + "([eE][-+]{0,1}[0-9]{1,3}|)"
+_HEX = "([0-9A-Fa-f][0-9A-Fa-f])*"
+_FRACTION = "([.][0-9]+|)"
+_DATE = "0000-00-00"
+_TIME = "00:00:00"
+GREATEST_REAL = 1.7976931348623157e308  # what infinity is read as, since not every database has one
+
+
+@dataclass(frozen=True)
+class Form:
+    """The fixed form of a text of date or time: zeros stand for digits; a fraction may follow, then the suffix."""
+
+    start: str
+    fraction: bool = True
+    suffix: str = ""
+
+    @property
+    def pattern(self) -> str:
+        start = self.start.replace("0", "[0-9]")
+        return start + (_FRACTION if self.fraction else "") + self.suffix.replace("+", "[+]")
+
+
+def form(type: Type) -> Form:
+    """The form in which texts of dates and times take part: four digits of a positive year, no special values."""
+    match type.order:
+        case Order.DATE:
+            return Form(_DATE, fraction=False)
+        case Order.TIME:
+            return Form(_TIME)
+    return Form(f"{_DATE} {_TIME}", suffix="+00" if type.name == "timestamptz" else "")
+
+
+class Dialect:
+    """The readings of one kind of database."""
+
+    text_bound = "?"
+    real_bound = "?"
+    exact_decimals = True
+
+    def matches(self, text: str, pattern: str) -> str:
+        """Whether all of a text matches a regular expression."""
+        raise NotImplementedError
+
+    def integer(self, text: str) -> str:
+        raise NotImplementedError
+
+    def unsigned(self, text: str) -> str:
+        """A uint64; see `unsigned_bound` for what it compares with."""
+        return self.integer(text)
+
+    def unsigned_bound(self, value: int) -> int | str:
+        return value
+
+    def decimal(self, text: str, type: Type) -> str | None:
+        """A decimal rounded to the type's scale, as a promotion to fewer places does; None if there is no way."""
+        raise NotImplementedError
+
+    def decimal_bound(self, type: Type) -> str:
+        """The SQL of a bound that a decimal compares with, given as its text."""
+        raise NotImplementedError
+
+    def number(self, text: str) -> str:
+        """A finite decimal or float, approximately."""
+        raise NotImplementedError
+
+    def real(self, text: str) -> str:
+        """A float, infinite ones as the greatest finite ones."""
+        return (
+            f"CASE WHEN {text} = 'inf' THEN {GREATEST_REAL!r} WHEN {text} = '-inf' THEN -{GREATEST_REAL!r} "
+            f"ELSE {self.number(text)} END"
+        )
+
+    def boolean(self, text: str) -> str:
+        return f"CASE {text} WHEN '1' THEN 1 WHEN 'true' THEN 1 WHEN '0' THEN 0 WHEN 'false' THEN 0 END"
+
+    def text(self, text: str) -> str:
+        """Text in the order of its UTF-8 bytes."""
+        return text
+
+    def timed(self, text: str, form: Form) -> str:
+        """The text of a date or time in this form, which sorts as the times do."""
+        return self.text(f"CASE WHEN {self.matches(text, form.pattern)} THEN {text} END")
+
+    def hexadecimal(self, text: str) -> str:
+        """Hexadecimal text in upper case."""
+        return self.text(f"CASE WHEN {self.matches(text, _HEX)} THEN UPPER({text}) END")
+
+    def encoded(self, text: str) -> str:
+        """The UTF-8 bytes of a text, as hexadecimal text in upper case."""
+        return self.text(f"HEX({text})")
+
+
+class DuckDBDialect(Dialect):
+    """DuckDB, whose TRY_CAST reads what it can."""
+
+    def matches(self, text: str, pattern: str) -> str:
+        return f"regexp_full_match({text}, '{pattern}')"
+
+    def integer(self, text: str) -> str:
+        return f"CASE WHEN {self.matches(text, _INTEGER)} THEN TRY_CAST({text} AS HUGEINT) END"
+
+    def decimal(self, text: str, type: Type) -> str | None:
+        return f"CASE WHEN {self.matches(text, _DECIMAL)} THEN TRY_CAST({text} AS DECIMAL(38, {type.scale})) END"
+
+    def decimal_bound(self, type: Type) -> str:
+        return f"CAST(? AS DECIMAL(38, {type.scale}))"
+
+    def number(self, text: str) -> str:
+        return f"CASE WHEN {self.matches(text, _REAL)} THEN TRY_CAST({text} AS DOUBLE) END"
+
+
+class SQLiteDialect(Dialect):
+    """SQLite, which has no regular expressions, no decimals, and casts what it cannot read to 0."""
+
+    exact_decimals = False
+    _DIGITS = 20  # of the greatest uint64
+
+    def integer(self, text: str) -> str:
+        return f"CASE WHEN json_valid({text}) AND {text} NOT GLOB '*[^-0-9]*' THEN CAST({text} AS INTEGER) END"
+
+    def unsigned(self, text: str) -> str:
+        digits = f"{text} NOT GLOB '*[^0-9]*' AND length({text}) BETWEEN 1 AND {self._DIGITS}"
+        return f"CASE WHEN {digits} THEN substr('{'0' * self._DIGITS}' || {text}, -{self._DIGITS}) END"
+
+    def unsigned_bound(self, value: int) -> int | str:
+        return f"{value:0{self._DIGITS}}"
+
+    def decimal(self, text: str, type: Type) -> str | None:
+        return self.number(text)
+
+    def decimal_bound(self, type: Type) -> str:
+        return "?"
+
+    def number(self, text: str) -> str:
+        # JSON that begins with a digit or a minus is a number.
+        return f"CASE WHEN json_valid({text}) AND {text} GLOB '[-0-9]*' THEN CAST({text} AS REAL) END"
+
+    def timed(self, text: str, form: Form) -> str:
+        start = form.start.replace("0", "[0-9]")
+        if not form.fraction:
+            return f"CASE WHEN {text} GLOB '{start}' THEN {text} END"
+        fixed = len(form.start) + len(form.suffix)
+        fraction = f"substr({text}, {len(form.start) + 1}, length({text}) - {fixed})"
+        shaped = f"{text} GLOB '{start}*{form.suffix}' AND {fraction} NOT GLOB '*[^.0-9]*'"
+        return f"CASE WHEN {shaped} THEN {text} END"
+
+    def hexadecimal(self, text: str) -> str:
+        return f"CASE WHEN {text} NOT GLOB '*[^0-9A-Fa-f]*' AND (length({text}) & 1) = 0 THEN upper({text}) END"
+
+
+class PostgresDialect(Dialect):
+    """PostgreSQL, whose casts fail on what they cannot read: every number is a NUMERIC behind a pattern."""
+
+    real_bound = "CAST(? AS NUMERIC)"
+    _LONGEST = 400  # characters of a number; the type itself allows 131072 digits, and then fails
+
+    def matches(self, text: str, pattern: str) -> str:
+        return f"{text} ~ '^{pattern}$'"
+
+    def integer(self, text: str) -> str:
+        return self._numeric(text, _INTEGER)
+
+    def decimal(self, text: str, type: Type) -> str | None:
+        return f"ROUND({self._numeric(text, _DECIMAL)}, {type.scale})"
+
+    def decimal_bound(self, type: Type) -> str:
+        return "CAST(? AS NUMERIC)"
+
+    def number(self, text: str) -> str:
+        return self._numeric(text, _REAL)
+
+    def text(self, text: str) -> str:
+        return f'({text}) COLLATE "C"'
+
+    def encoded(self, text: str) -> str:
+        return self.text(f"UPPER(ENCODE(CONVERT_TO({text}, 'UTF8'), 'hex'))")
+
+    def _numeric(self, text: str, pattern: str) -> str:
+        readable = f"LENGTH({text}) <= {self._LONGEST} AND {self.matches(text, pattern)}"
+        return f"CASE WHEN {readable} THEN CAST({text} AS NUMERIC) END"
+
+
+class MySQLDialect(Dialect):
+    """MySQL and MariaDB, which only warn about what they cannot read, and compare text without regard to case."""
+
+    text_bound = "CAST(CONVERT(? USING utf8mb4) AS BINARY)"
+    _MOST_PLACES = 30
+
+    def matches(self, text: str, pattern: str) -> str:
+        return f"{text} REGEXP '^{pattern}$'"
+
+    def integer(self, text: str) -> str:
+        return f"CASE WHEN {self.matches(text, _INTEGER)} THEN CAST({text} AS DECIMAL(65, 0)) END"
+
+    def decimal(self, text: str, type: Type) -> str | None:
+        if type.scale > self._MOST_PLACES:
+            return None
+        return f"CASE WHEN {self.matches(text, _DECIMAL)} THEN CAST({text} AS DECIMAL(65, {type.scale})) END"
+
+    def decimal_bound(self, type: Type) -> str:
+        return f"CAST(? AS DECIMAL(65, {type.scale}))"
+
+    def number(self, text: str) -> str:
+        return f"CASE WHEN {self.matches(text, _REAL)} THEN {text} + 0e0 END"
+
+    def text(self, text: str) -> str:
+        return f"CAST(CONVERT({text} USING utf8mb4) AS BINARY)"
+
+    def encoded(self, text: str) -> str:
+        return self.text(f"HEX(CONVERT({text} USING utf8mb4))")
+
+
+DUCKDB = DuckDBDialect()
+SQLITE = SQLiteDialect()
+POSTGRES = PostgresDialect()
+MYSQL = MySQLDialect()

@@ -1,0 +1,188 @@
+"""Which data files and delete files a snapshot shows, grouped by how they must be read, and pruned in the database."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.catalog.databases import Database
+from penstock.catalog.pruning import Condition
+from penstock.catalog.tables import visible
+from penstock.errors import StaleReadError
+from penstock.model.changes import parse_changes
+from penstock.model.files import DataFile, DeleteFile, DeleteKind, FileGroup, MappedField
+from penstock.storage.paths import resolve
+
+EVERY_FILE = Condition("1 = 1", ())
+# Compaction of this kind takes files out of the catalog that older snapshots still showed.
+_FILES_REPLACED = ("merge_adjacent", "compacted_table")
+
+
+@dataclass(frozen=True)
+class FileScope:
+    """A table's files at one snapshot, as the catalog stood when the scan was made.
+
+    Files with an id from `next_file_id` on came later: maintenance may date them back, and their rows were seen already.
+    """
+
+    database: Database
+    table_id: int
+    table_path: str
+    version: int
+    seen_snapshot: int
+    next_file_id: int
+    eras: tuple[int, ...] = ()
+    inlined_deletes: str | None = None
+
+    def groups(self) -> list[FileGroup]:
+        """The kinds of files that the snapshot shows."""
+        traits, parameters = self._traits()
+        sql = f"""SELECT mapping_id, encrypted, partial, deleted, era, count(*), sum(size)
+                  FROM (SELECT d.mapping_id AS mapping_id, d.file_size_bytes AS size, {traits}
+                        FROM ducklake_data_file d WHERE {self._shown()}) files
+                  GROUP BY mapping_id, encrypted, partial, deleted, era ORDER BY 1, 2, 3, 4, 5"""
+        rows = self.database.query(sql, [*parameters, *self._shown_parameters()])
+        return [FileGroup(r[0], bool(r[1]), bool(r[2]), bool(r[3]), r[4], r[5], int(r[6] or 0)) for r in rows]
+
+    def data_files(self, group: FileGroup, keep: Condition = EVERY_FILE) -> list[DataFile]:
+        """The files of a group that a condition keeps."""
+        where, parameters = self._members(group)
+        rows = self.database.query(
+            f"""SELECT d.data_file_id, d.path, d.path_is_relative, d.file_size_bytes, d.row_id_start, d.begin_snapshot,
+                       d.encryption_key
+                FROM ducklake_data_file d WHERE {self._shown()} AND {where} AND {keep.sql}""",
+            [*self._shown_parameters(), *parameters, *keep.parameters],
+        )
+        return [DataFile(r[0], resolve(self.table_path, r[1], bool(r[2])), *r[3:]) for r in rows]
+
+    def count(self, group: FileGroup, conditions: Sequence[Condition]) -> list[int]:
+        """For how many of a group's files each condition is true."""
+        where, members = self._members(group)
+        sums = ", ".join(f"sum(CASE WHEN {condition.sql} THEN 1 ELSE 0 END)" for condition in conditions)
+        parameters = [value for condition in conditions for value in condition.parameters]
+        row = self.database.query(
+            f"SELECT {sums} FROM ducklake_data_file d WHERE {self._shown()} AND {where}",
+            [*parameters, *self._shown_parameters(), *members],
+        )[0]
+        return [int(value or 0) for value in row]
+
+    def delete_kinds(self, group: FileGroup) -> list[DeleteKind]:
+        where, parameters = self._delete_files(group)
+        rows = self.database.query(
+            f"""SELECT x.format, CASE WHEN x.encryption_key IS NULL THEN 0 ELSE 1 END AS encrypted, sum(x.delete_count)
+                FROM {where} GROUP BY x.format, CASE WHEN x.encryption_key IS NULL THEN 0 ELSE 1 END ORDER BY 1, 2""",
+            parameters,
+        )
+        return [DeleteKind(r[0], bool(r[1]), int(r[2] or 0)) for r in rows]
+
+    def delete_files(self, group: FileGroup, kind: DeleteKind, keep: Condition = EVERY_FILE) -> list[DeleteFile]:
+        where, parameters = self._delete_files(group)
+        rows = self.database.query(
+            f"""SELECT x.data_file_id, x.path, x.path_is_relative, x.file_size_bytes, x.format, x.encryption_key
+                FROM {where} AND x.format = ? AND x.encryption_key IS {"NOT NULL" if kind.encrypted else "NULL"}
+                AND {keep.sql}""",
+            [*parameters, kind.format, *keep.parameters],
+        )
+        return [DeleteFile(r[0], resolve(self.table_path, r[1], bool(r[2])), *r[3:]) for r in rows]
+
+    def inlined_delete_rows(self) -> list[tuple[int, int]]:
+        """(data file, position) of the deletes that are kept in the catalog itself."""
+        if self.inlined_deletes is None:
+            return []
+        sql = f"SELECT file_id, row_id FROM {self.database.identifier(self.inlined_deletes)} WHERE begin_snapshot <= ?"
+        return [(row[0], row[1]) for row in self.database.query(sql, [self.version])]
+
+    def mapping(self, mapping_id: int) -> list[MappedField]:
+        rows = self.database.query(
+            """SELECT column_id, source_name, target_field_id, parent_column, is_partition FROM ducklake_name_mapping
+               WHERE mapping_id = ?""",
+            [mapping_id],
+        )
+        return [MappedField(r[0], r[1], r[2], r[3], bool(r[4])) for r in rows]
+
+    def check(self) -> None:
+        """Whether the files are still those that the scan was made for."""
+        if not self.database.query("SELECT 1 FROM ducklake_snapshot WHERE snapshot_id = ?", [self.version]):
+            raise StaleReadError(f"snapshot {self.version} was expired since this DataFrame was made; call read() again")
+        later = "SELECT changes_made FROM ducklake_snapshot_changes WHERE snapshot_id > ?"
+        for (text,) in self.database.query(later, [self.seen_snapshot]):
+            for change in parse_changes(text):
+                if change.kind in _FILES_REPLACED and change.value == str(self.table_id):
+                    raise StaleReadError("the table's files were merged since this DataFrame was made; call read() again")
+
+    def _shown(self) -> str:
+        return f"d.table_id = ? AND {visible('d')} AND d.data_file_id < ?"
+
+    def _shown_parameters(self) -> list[Any]:
+        return [self.table_id, self.version, self.version, self.next_file_id]
+
+    def _traits(self) -> tuple[str, list[Any]]:
+        deleted, parameters = self._deleted()
+        sql = f"""CASE WHEN d.encryption_key IS NULL THEN 0 ELSE 1 END AS encrypted,
+                  CASE WHEN d.partial_max > ? THEN 1 ELSE 0 END AS partial,
+                  CASE WHEN {deleted} THEN 1 ELSE 0 END AS deleted, {self._era()} AS era"""
+        return sql, [self.version, *parameters]
+
+    def _members(self, group: FileGroup) -> tuple[str, list[Any]]:
+        """The condition of a group, written so that a plain table's is short."""
+        deleted, parameters = self._deleted()
+        conditions = [
+            "d.mapping_id IS NULL" if group.mapping_id is None else f"d.mapping_id = {group.mapping_id}",
+            f"d.encryption_key IS {'NOT NULL' if group.encrypted else 'NULL'}",
+            f"d.partial_max > {self.version}" if group.partial else f"(d.partial_max IS NULL OR d.partial_max <= {self.version})",
+            f"{self._era()} = {group.era}",
+            f"{'' if group.deleted else 'NOT '}({deleted})",
+        ]
+        return " AND ".join(conditions), parameters
+
+    def _era(self) -> str:
+        whens = " ".join(f"WHEN d.begin_snapshot < {start} THEN {era}" for era, start in enumerate(self.eras))
+        return f"CASE {whens} ELSE {len(self.eras)} END" if whens else "0"
+
+    def _deleted(self) -> tuple[str, list[Any]]:
+        sql = f"d.data_file_id IN (SELECT data_file_id FROM ducklake_delete_file WHERE table_id = ? AND {visible()})"
+        parameters = [self.table_id, self.version, self.version]
+        if self.inlined_deletes is None:
+            return sql, parameters
+        table = self.database.identifier(self.inlined_deletes)
+        inlined = f"d.data_file_id IN (SELECT file_id FROM {table} WHERE begin_snapshot <= ?)"
+        return f"{sql} OR {inlined}", [*parameters, self.version]
+
+    def _delete_files(self, group: FileGroup) -> tuple[str, list[Any]]:
+        where, parameters = self._members(group)
+        sql = f"""ducklake_delete_file x JOIN ducklake_data_file d ON d.data_file_id = x.data_file_id
+                  WHERE x.table_id = ? AND {visible("x")} AND {self._shown()} AND {where}"""
+        return sql, [self.table_id, self.version, self.version, *self._shown_parameters(), *parameters]
+
+
+def table_sizes(database: Database, version: int) -> dict[int, tuple[int, int, int, int]]:
+    """For each table: the number and bytes of its data files and of its delete files."""
+    sizes: dict[int, list[int]] = {}
+    for place, table in ((0, "ducklake_data_file"), (2, "ducklake_delete_file")):
+        sql = f"SELECT table_id, count(*), sum(file_size_bytes) FROM {table} WHERE {visible()} GROUP BY table_id"
+        for table_id, count, size in database.query(sql, [version, version]):
+            sizes.setdefault(table_id, [0, 0, 0, 0])[place : place + 2] = [count, int(size)]
+    return {table_id: (row[0], row[1], row[2], row[3]) for table_id, row in sizes.items()}
+
+
+def listed_files(database: Database, table_id: int, table_path: str, version: int) -> list[tuple[Any, ...]]:
+    """Every data file of a table with its delete file, as the extension's `ducklake_list_files` gives them."""
+    rows = database.query(
+        f"""SELECT d.path, d.path_is_relative, d.file_size_bytes, d.footer_size, d.encryption_key,
+                   x.path, x.path_is_relative, x.file_size_bytes, x.footer_size, x.encryption_key
+            FROM ducklake_data_file d
+            LEFT JOIN (SELECT * FROM ducklake_delete_file WHERE table_id = ? AND {visible()}) x
+              ON x.data_file_id = d.data_file_id
+            WHERE d.table_id = ? AND {visible("d")} ORDER BY d.file_order, d.data_file_id""",
+        [table_id, version, version, table_id, version, version],
+    )
+    return [(*_listed(table_path, row[:5]), *_listed(table_path, row[5:])) for row in rows]
+
+
+def _listed(table_path: str, row: Sequence[Any]) -> tuple[Any, ...]:
+    path, is_relative, size, footer_size, key = row
+    if path is None:
+        return (None, None, None, None)
+    return (resolve(table_path, path, bool(is_relative)), size, footer_size, b64decode(key) if key else None)

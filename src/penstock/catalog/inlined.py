@@ -1,0 +1,56 @@
+"""Rows that live in the catalog itself, in one table for each shape that the lake's table had."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from penstock.catalog.databases import Database
+from penstock.catalog.databases.base import InlinedColumn
+from penstock.catalog.objects import columns_at
+from penstock.catalog.tables import visible
+from penstock.model.columns import Column
+from penstock.model.objects import ColumnVersion
+from penstock.model.reshape import duckdb_type, select_list
+
+
+def inlined_rows(
+    database: Database,
+    table_id: int,
+    version: int,
+    columns: Sequence[Column],
+    history: Sequence[ColumnVersion],
+    *,
+    nanoseconds: bool = False,
+) -> list[pa.Table]:
+    """The inlined rows that a snapshot shows: columns `v0, v1, ...` of the given columns, and `row_id`."""
+    tables = []
+    for name, begin_snapshot in _inlined_tables(database, table_id):
+        shape = columns_at(history, begin_snapshot)
+        source = [InlinedColumn(column.name, str(column.type), duckdb_type(column)) for column in shape]
+        values = {column.id: f"c{position}" for position, column in enumerate(shape)}
+        select = select_list(columns, shape, values, nanoseconds=nanoseconds)
+        rows = database.inlined(name, source, visible(), [version, version], f"{select}, row_id")
+        if rows.num_rows:
+            tables.append(rows)
+    return tables
+
+
+def _inlined_tables(database: Database, table_id: int) -> list[tuple[str, int]]:
+    """The inlined tables that can hold rows, each with the snapshot whose shape it has."""
+    rows = database.query(
+        """SELECT i.table_name, max(v.begin_snapshot)
+           FROM ducklake_inlined_data_tables i
+           JOIN ducklake_schema_versions v ON v.table_id = i.table_id AND v.schema_version = i.schema_version
+           WHERE i.table_id = ? GROUP BY i.table_name ORDER BY 2""",
+        [table_id],
+    )
+    existing = database.tables(f"ducklake_inlined_data_{table_id}_") if rows else set()
+    return [(name, begin) for name, begin in rows if name in existing]
+
+
+def inlined_delete_table(database: Database, table_id: int) -> str | None:
+    """The table of inlined deletes, which is registered nowhere and found by its name."""
+    name = f"ducklake_inlined_delete_{table_id}"
+    return name if name in database.tables(name) else None

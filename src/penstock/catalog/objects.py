@@ -1,0 +1,180 @@
+"""Schemas, tables, columns, views, macros, tags, partition and sort specifications, as one snapshot shows them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from penstock.catalog.databases import Database
+from penstock.catalog.tables import visible
+from penstock.errors import NotFoundError
+from penstock.model.columns import Column, find_column
+from penstock.model.objects import (
+    ColumnVersion,
+    Macro,
+    MacroImplementation,
+    MacroParameter,
+    Schema,
+    SortKey,
+    TableInfo,
+    View,
+)
+from penstock.model.types import parse_type
+from penstock.partitioning import PartitionField, PartitionSpec, parse_transform
+from penstock.storage.paths import folder, resolve
+
+
+def schemas(database: Database, version: int, data_path: str) -> list[Schema]:
+    rows = database.query(
+        f"""SELECT schema_id, schema_uuid, schema_name, path, path_is_relative FROM ducklake_schema
+            WHERE {visible()} ORDER BY schema_id""",
+        [version, version],
+    )
+    return [Schema(r[0], str(r[1]), r[2], folder(resolve(data_path, r[3] or "", bool(r[4])))) for r in rows]
+
+
+def tables(database: Database, version: int, data_path: str) -> list[TableInfo]:
+    owners = {schema.id: schema for schema in schemas(database, version, data_path)}
+    rows = database.query(
+        f"""SELECT table_id, table_uuid, schema_id, table_name, path, path_is_relative FROM ducklake_table
+            WHERE {visible()} ORDER BY table_id""",
+        [version, version],
+    )
+    return [
+        TableInfo(r[0], str(r[1]), owners[r[2]], r[3], folder(resolve(owners[r[2]].path, r[4] or "", bool(r[5]))))
+        for r in rows
+        if r[2] in owners
+    ]
+
+
+def find_table(database: Database, version: int, data_path: str, schema: str, name: str) -> TableInfo:
+    """The table of this name; names compare without regard to case, as they do in DuckDB."""
+    matching = [t for t in tables(database, version, data_path) if _same(t.schema.name, schema) and _same(t.name, name)]
+    if matching:
+        return next((t for t in matching if t.name == name), matching[0])
+    known = sorted(t.full_name for t in tables(database, version, data_path))
+    raise NotFoundError(
+        f"table {schema}.{name} does not exist at snapshot {version}; "
+        + (f"there are {', '.join(known[:20])}" if known else "the lake has no tables there")
+    )
+
+
+def was_ever_a_table(database: Database, name: str) -> bool:
+    """Whether some snapshot that is still known may show a table of this name."""
+    return bool(database.value("SELECT count(*) FROM ducklake_table WHERE lower(table_name) = lower(?)", [name]))
+
+
+def require_column(columns: Iterable[Column], name: str, table: str) -> Column:
+    found = find_column(columns, name)
+    if found is None:
+        raise NotFoundError(f"table {table} has no column {name!r}; it has {', '.join(column.name for column in columns)}")
+    return found
+
+
+def _same(left: str, right: str) -> bool:
+    return left.lower() == right.lower()
+
+
+def column_versions(database: Database, table_id: int) -> list[ColumnVersion]:
+    """Every version of every column of a table, oldest first."""
+    rows = database.query(
+        """SELECT column_id, column_name, column_type, begin_snapshot, nulls_allowed, initial_default, default_value,
+                  default_value_type, default_value_dialect, parent_column, column_order, end_snapshot
+           FROM ducklake_column WHERE table_id = ? ORDER BY begin_snapshot, column_order, column_id""",
+        [table_id],
+    )
+    return [
+        ColumnVersion(Column(r[0], r[1], parse_type(r[2]), r[3], bool(r[4]), *r[5:9]), r[9], r[10], r[11]) for r in rows
+    ]
+
+
+def columns_at(versions: Iterable[ColumnVersion], version: int) -> tuple[Column, ...]:
+    """The tree of columns that a snapshot shows, from a table's column versions."""
+    shown = [v for v in versions if v.column.begin_snapshot <= version and (v.end_snapshot is None or v.end_snapshot > version)]
+    children: dict[int | None, list[ColumnVersion]] = defaultdict(list)
+    for item in sorted(shown, key=lambda v: (v.order, v.column.id)):
+        children[item.parent_id].append(item)
+
+    def grown(item: ColumnVersion) -> Column:
+        return replace(item.column, children=tuple(grown(child) for child in children[item.column.id]))
+
+    return tuple(grown(item) for item in children[None])
+
+
+def tags(database: Database, version: int, object_id: int) -> dict[str, str | None]:
+    """A schema's, table's or view's tags; a comment is the tag `comment`."""
+    sql = f"SELECT key, value FROM ducklake_tag WHERE object_id = ? AND {visible()}"
+    return _tags(database, sql, [object_id, version, version])
+
+
+def column_tags(database: Database, version: int, table_id: int, column_id: int) -> dict[str, str | None]:
+    sql = f"SELECT key, value FROM ducklake_column_tag WHERE table_id = ? AND column_id = ? AND {visible()}"
+    return _tags(database, sql, [table_id, column_id, version, version])
+
+
+def _tags(database: Database, sql: str, parameters: list[int]) -> dict[str, str | None]:
+    quoted = sql.replace("SELECT key, value", 'SELECT "key", "value"')
+    return {key: value for key, value in database.query(quoted, parameters) if value is not None}
+
+
+def partition_specs(database: Database, table_id: int) -> list[PartitionSpec]:
+    """Every partition specification the table ever had; old files keep theirs."""
+    rows = database.query(
+        """SELECT partition_id, partition_key_index, column_id, "transform" FROM ducklake_partition_column
+           WHERE table_id = ? ORDER BY partition_id, partition_key_index""",
+        [table_id],
+    )
+    fields: dict[int, list[PartitionField]] = defaultdict(list)
+    for partition_id, index, column_id, transform in rows:
+        fields[partition_id].append(PartitionField(index, column_id, parse_transform(transform)))
+    return [PartitionSpec(partition_id, tuple(items)) for partition_id, items in fields.items()]
+
+
+def current_partition_id(database: Database, version: int, table_id: int) -> int | None:
+    sql = f"SELECT max(partition_id) FROM ducklake_partition_info WHERE table_id = ? AND {visible()}"
+    found: int | None = database.value(sql, [table_id, version, version])
+    return found
+
+
+def sort_order(database: Database, version: int, table_id: int) -> tuple[SortKey, ...]:
+    rows = database.query(
+        f"""SELECT e.expression, e.dialect, e.sort_direction, e.null_order
+            FROM ducklake_sort_info i JOIN ducklake_sort_expression e ON e.sort_id = i.sort_id AND e.table_id = i.table_id
+            WHERE i.table_id = ? AND {visible("i")} ORDER BY e.sort_key_index""",
+        [table_id, version, version],
+    )
+    return tuple(SortKey(*row) for row in rows)
+
+
+def views(database: Database, version: int, data_path: str) -> list[View]:
+    names = {schema.id: schema.name for schema in schemas(database, version, data_path)}
+    rows = database.query(
+        f"""SELECT view_id, schema_id, view_name, dialect, "sql", column_aliases FROM ducklake_view
+            WHERE {visible()} ORDER BY view_id""",
+        [version, version],
+    )
+    return [View(r[0], names[r[1]], r[2], r[3], r[4], r[5], tags(database, version, r[0])) for r in rows if r[1] in names]
+
+
+def macros(database: Database, version: int, data_path: str) -> list[Macro]:
+    names = {schema.id: schema.name for schema in schemas(database, version, data_path)}
+    found = database.query(
+        f"SELECT macro_id, schema_id, macro_name FROM ducklake_macro WHERE {visible()} ORDER BY macro_id",
+        [version, version],
+    )
+    return [Macro(r[0], names[r[1]], r[2], _implementations(database, r[0])) for r in found if r[1] in names]
+
+
+def _implementations(database: Database, macro_id: int) -> tuple[MacroImplementation, ...]:
+    parameters: dict[int, list[MacroParameter]] = defaultdict(list)
+    for impl_id, *values in database.query(
+        """SELECT impl_id, parameter_name, parameter_type, default_value, default_value_type
+           FROM ducklake_macro_parameters WHERE macro_id = ? ORDER BY impl_id, column_id""",
+        [macro_id],
+    ):
+        parameters[impl_id].append(MacroParameter(*values))
+    rows = database.query(
+        'SELECT impl_id, dialect, "sql", "type" FROM ducklake_macro_impl WHERE macro_id = ? ORDER BY impl_id', [macro_id]
+    )
+    return tuple(MacroImplementation(r[1], r[2], r[3], tuple(parameters[r[0]])) for r in rows)

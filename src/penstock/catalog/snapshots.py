@@ -1,0 +1,48 @@
+"""The lake's snapshots: all of them, the latest, one by id or by time."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from penstock.catalog.databases import Database, Row
+from penstock.errors import NotFoundError
+from penstock.model.snapshots import Snapshot
+
+_SELECT = """
+    SELECT s.snapshot_id, s.snapshot_time, s.schema_version, s.next_catalog_id, s.next_file_id,
+           c.changes_made, c.author, c.commit_message, c.commit_extra_info
+    FROM ducklake_snapshot s LEFT JOIN ducklake_snapshot_changes c ON c.snapshot_id = s.snapshot_id
+"""
+
+
+def all_snapshots(database: Database) -> list[Snapshot]:
+    return [_snapshot(database, row) for row in database.query(f"{_SELECT} ORDER BY s.snapshot_id")]
+
+
+def latest_snapshot(database: Database) -> Snapshot:
+    rows = database.query(f"{_SELECT} WHERE s.snapshot_id = (SELECT max(snapshot_id) FROM ducklake_snapshot)")
+    if not rows:
+        raise NotFoundError(f"{database.location} has no snapshots; its catalog is damaged")
+    return _snapshot(database, rows[0])
+
+
+def snapshot_by_version(database: Database, version: int) -> Snapshot:
+    rows = database.query(f"{_SELECT} WHERE s.snapshot_id = ?", [version])
+    if not rows:
+        low, high = database.query("SELECT min(snapshot_id), max(snapshot_id) FROM ducklake_snapshot")[0]
+        raise NotFoundError(f"snapshot {version} does not exist or was expired; this lake has snapshots {low} to {high}")
+    return _snapshot(database, rows[0])
+
+
+def snapshot_by_time(database: Database, time: datetime) -> Snapshot:
+    """The newest snapshot at or before an (aware) time."""
+    newest = "SELECT max(snapshot_id) FROM ducklake_snapshot WHERE snapshot_time <= ?"
+    version = database.value(newest, [database.time_parameter(time)])
+    if version is None:
+        first = database.time(database.value("SELECT min(snapshot_time) FROM ducklake_snapshot"))
+        raise NotFoundError(f"no snapshot at or before {time}; the oldest snapshot of this lake is of {first}")
+    return snapshot_by_version(database, version)
+
+
+def _snapshot(database: Database, row: Row) -> Snapshot:
+    return Snapshot(row[0], database.time(row[1]), *row[2:])

@@ -1,0 +1,21 @@
+"""Every error Penstock raises on purpose. Each message names the thing and the way out."""
+
+
+class PenstockError(Exception):
+    """The base of all errors below."""
+
+
+class AttachError(PenstockError):
+    """The lake cannot be attached: no such lake, wrong version, an unreachable database."""
+
+
+class NotFoundError(PenstockError):
+    """A schema, table, view, column, snapshot or file that does not exist (at this snapshot)."""
+
+
+class UnsupportedError(PenstockError):
+    """Something in the lake, or asked for, that this version does not understand."""
+
+
+class StaleReadError(PenstockError):
+    """A DataFrame's snapshot was compacted or expired since `Table.read()` made it; read again."""

@@ -1,0 +1,1 @@
+"""Pure values: types, columns, snapshots, options. No I/O, no Spark."""

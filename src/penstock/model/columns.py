@@ -1,0 +1,55 @@
+"""A table's columns: a tree of fields, each with the id that its Parquet files carry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from penstock.model.types import Type
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column, or a field of a nested one, as one snapshot shows it."""
+
+    id: int
+    name: str
+    type: Type
+    begin_snapshot: int
+    nulls_allowed: bool = True
+    initial_default: str | None = None
+    default_value: str | None = None
+    default_value_type: str | None = None
+    default_value_dialect: str | None = None
+    children: tuple[Column, ...] = ()
+
+    def walk(self) -> Iterator[Column]:
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def field(self, name: str) -> Column | None:
+        """The child of this name, by Spark's rule: exact first, then without regard to case."""
+        return find_column(self.children, name)
+
+
+def find_column(columns: Iterable[Column], name: str) -> Column | None:
+    folded = None
+    for column in columns:
+        if column.name == name:
+            return column
+        if folded is None and column.name.lower() == name.lower():
+            folded = column
+    return folded
+
+
+def find_path(columns: Iterable[Column], path: Iterable[str]) -> Column | None:
+    """The column at a path of names through structs, or None."""
+    found: Column | None = None
+    level = columns
+    for name in path:
+        found = find_column(level, name)
+        if found is None:
+            return None
+        level = found.children if found.type.name == "struct" else ()
+    return found

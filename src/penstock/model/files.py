@@ -1,0 +1,60 @@
+"""Data files and delete files, as a scan sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class FileGroup:
+    """Data files of a table that are read alike, and how many there are.
+
+    `era` counts the changes of the table's shape that came before them, of those that Spark cannot bridge by itself.
+    """
+
+    mapping_id: int | None
+    encrypted: bool
+    partial: bool  # holds rows of snapshots after the one that is read
+    deleted: bool  # some rows are deleted
+    era: int
+    file_count: int
+    size_in_bytes: int
+
+
+@dataclass(frozen=True)
+class DataFile:
+    id: int
+    path: str  # absolute
+    size: int
+    row_id_start: int | None
+    begin_snapshot: int
+    encryption_key: str | None
+
+
+@dataclass(frozen=True)
+class DeleteFile:
+    data_file_id: int
+    path: str  # absolute
+    size: int
+    format: str
+    encryption_key: str | None
+
+
+@dataclass(frozen=True)
+class DeleteKind:
+    """Delete files that are read alike, and how many positions they hold."""
+
+    format: str
+    encrypted: bool
+    delete_count: int
+
+
+@dataclass(frozen=True)
+class MappedField:
+    """A field of a file without field ids: the name it has there, and the column it stands for."""
+
+    id: int
+    source_name: str
+    column_id: int
+    parent_id: int | None
+    is_partition: bool

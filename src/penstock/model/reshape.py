@@ -1,0 +1,168 @@
+"""DuckDB SQL that turns rows of an older shape of a table into the shape and types that Penstock shows.
+
+Inlined rows and encrypted files hold values under the names and types of the snapshot that wrote them. The SQL made here
+follows the column ids from that shape to the one that is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from penstock.model.columns import Column
+
+_DUCKDB_TYPES = {
+    "boolean": "BOOLEAN",
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "uint8": "UTINYINT",
+    "uint16": "USMALLINT",
+    "uint32": "UINTEGER",
+    "uint64": "UBIGINT",
+    "int128": "HUGEINT",
+    "uint128": "UHUGEINT",
+    "float32": "FLOAT",
+    "float64": "DOUBLE",
+    "time": "TIME",
+    "timetz": "TIMETZ",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+    "timestamptz": "TIMESTAMPTZ",
+    "timestamp_s": "TIMESTAMP_S",
+    "timestamp_ms": "TIMESTAMP_MS",
+    "timestamp_ns": "TIMESTAMP_NS",
+    "interval": "INTERVAL",
+    "varchar": "VARCHAR",
+    "blob": "BLOB",
+    "json": "JSON",
+    "uuid": "UUID",
+    "variant": "VARIANT",
+    "geometry": "GEOMETRY",
+}
+_DAY_MICROSECONDS = 86_400_000_000
+# How a value is shown, where that differs from DuckDB's own type; {0} is the value.
+_SHOWN = {
+    "uint8": "CAST({0} AS SMALLINT)",
+    "uint16": "CAST({0} AS INTEGER)",
+    "uint32": "CAST({0} AS BIGINT)",
+    "uint64": "CAST({0} AS DECIMAL(20,0))",
+    "int128": "CAST({0} AS DOUBLE)",
+    "uint128": "CAST({0} AS DOUBLE)",
+    "timetz": f"(TIME '00:00:00' + to_microseconds(epoch_us(DATE '1970-01-02' + {{0}}) % {_DAY_MICROSECONDS}))",
+    "timestamp_s": "CAST({0} AS TIMESTAMP)",
+    "timestamp_ms": "CAST({0} AS TIMESTAMP)",
+    "timestamp_ns": "make_timestamp((epoch_ns({0}) - ((epoch_ns({0}) % 1000) + 1000) % 1000) // 1000)",
+    "interval": (
+        "CASE WHEN {0} IS NOT NULL THEN struct_pack("
+        "months := CAST(12 * datepart('year', {0}) + datepart('month', {0}) AS INTEGER), "
+        "days := CAST(datepart('day', {0}) AS INTEGER), "
+        "microseconds := CAST((datepart('hour', {0}) * 3600 + datepart('minute', {0}) * 60) * 1000000 "
+        "+ datepart('microsecond', {0}) AS BIGINT)) END"
+    ),
+    "json": "CAST({0} AS VARCHAR)",
+    "uuid": "CAST({0} AS VARCHAR)",
+    "variant": (
+        "CASE WHEN {0} IS NOT NULL THEN struct_pack(value := variant_to_parquet_variant({0}).value, "
+        "metadata := variant_to_parquet_variant({0}).metadata) END"
+    ),
+    "geometry": "ST_AsWKB({0})",
+}
+_NANOSECONDS = {**_SHOWN, "timestamp_ns": "epoch_ns({0})"}
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text_literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def duckdb_type(column: Column) -> str:
+    """DuckDB's name for a column's type."""
+    match column.type.name:
+        case "list":
+            return f"{duckdb_type(column.children[0])}[]"
+        case "struct":
+            return "STRUCT(" + ", ".join(f"{quoted(f.name)} {duckdb_type(f)}" for f in column.children) + ")"
+        case "map":
+            return f"MAP({duckdb_type(column.children[0])}, {duckdb_type(column.children[1])})"
+        case "decimal":
+            return f"DECIMAL({column.type.precision},{column.type.scale})"
+        case name:
+            return _DUCKDB_TYPES[name]
+
+
+def default_sql(column: Column) -> str:
+    """The value of a column in rows that were written before it was added."""
+    if column.initial_default is None:
+        return f"CAST(NULL AS {duckdb_type(column)})"
+    return f"CAST({text_literal(column.initial_default)} AS {duckdb_type(column)})"
+
+
+def select_list(
+    target: Sequence[Column], source: Sequence[Column], values: Mapping[int, str], *, nanoseconds: bool = False
+) -> str:
+    """A select list of the target columns, named by position (`v0, v1, ...`), over the source columns' SQL by id."""
+    by_id = {column.id: column for column in source}
+    shown = _NANOSECONDS if nanoseconds else _SHOWN
+    items = []
+    for position, column in enumerate(target):
+        old = by_id.get(column.id)
+        value = default_sql(column) if old is None else _evolved(column, old, values[column.id])
+        items.append(f"{_shown(column, value, shown)} AS v{position}")
+    return ", ".join(items)
+
+
+def _evolved(new: Column, old: Column, value: str) -> str:
+    """A value of the old shape in the new one, both in DuckDB's own types."""
+    if not new.type.nested:
+        return value if new.type == old.type else f"CAST({value} AS {duckdb_type(new)})"
+    if _same_shape(new, old):
+        return value
+    match new.type.name:
+        case "list":
+            return f"list_transform({value}, lambda e: {_evolved(new.children[0], old.children[0], 'e')})"
+        case "map":
+            key = _evolved(new.children[0], old.children[0], "e.key")
+            item = _evolved(new.children[1], old.children[1], "e.value")
+            entries = f"list_transform(map_entries({value}), lambda e: struct_pack(k := {key}, v := {item}))"
+            return f"CASE WHEN {value} IS NOT NULL THEN map_from_entries({entries}) END"
+        case _:
+            return _struct(value, new, lambda field: _field(field, old, value))
+
+
+def _field(field: Column, old: Column, value: str) -> str:
+    before = next((child for child in old.children if child.id == field.id), None)
+    return default_sql(field) if before is None else _evolved(field, before, f"({value}).{quoted(before.name)}")
+
+
+def _struct(value: str, column: Column, field_sql: Callable[[Column], str]) -> str:
+    fields = ", ".join(f"{quoted(field.name)} := {field_sql(field)}" for field in column.children)
+    return f"CASE WHEN {value} IS NOT NULL THEN struct_pack({fields}) END"
+
+
+def _same_shape(new: Column, old: Column) -> bool:
+    return (
+        new.type == old.type
+        and len(new.children) == len(old.children)
+        and all(a.id == b.id and a.name == b.name and _same_shape(a, b) for a, b in zip(new.children, old.children, strict=True))
+    )
+
+
+def _shown(column: Column, value: str, shown: Mapping[str, str]) -> str:
+    """A value of DuckDB's own type as the type that Spark holds."""
+    if not any(item.type.name in shown for item in column.walk()):
+        return value
+    match column.type.name:
+        case "list":
+            return f"list_transform({value}, lambda e: {_shown(column.children[0], 'e', shown)})"
+        case "map":
+            key, item = _shown(column.children[0], "e.key", shown), _shown(column.children[1], "e.value", shown)
+            entries = f"list_transform(map_entries({value}), lambda e: struct_pack(k := {key}, v := {item}))"
+            return f"CASE WHEN {value} IS NOT NULL THEN map_from_entries({entries}) END"
+        case "struct":
+            return _struct(value, column, lambda field: _shown(field, f"({value}).{quoted(field.name)}", shown))
+        case name:
+            return shown[name].format(value)

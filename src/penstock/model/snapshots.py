@@ -1,0 +1,19 @@
+"""A snapshot: one commit of the lake."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    id: int
+    time: datetime
+    schema_version: int
+    next_catalog_id: int
+    next_file_id: int
+    changes_made: str | None = None
+    author: str | None = None
+    commit_message: str | None = None
+    commit_extra_info: str | None = None

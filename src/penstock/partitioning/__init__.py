@@ -1,0 +1,28 @@
+"""How rows become partitions: transforms, specifications, and what a predicate says about a partition's value."""
+
+from penstock.partitioning.specs import PartitionField, PartitionSpec
+from penstock.partitioning.transforms import (
+    Bucket,
+    Day,
+    Hour,
+    Identity,
+    Month,
+    Transform,
+    Unknown,
+    Year,
+    parse_transform,
+)
+
+__all__ = [
+    "Bucket",
+    "Day",
+    "Hour",
+    "Identity",
+    "Month",
+    "PartitionField",
+    "PartitionSpec",
+    "Transform",
+    "Unknown",
+    "Year",
+    "parse_transform",
+]

@@ -1,0 +1,65 @@
+"""The buckets of DuckLake: a Murmur3 hash of a value's bytes, and which bytes those are for each type."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from decimal import Decimal
+
+import pyarrow as pa
+from pyiceberg_core import transform
+
+from penstock.errors import UnsupportedError
+from penstock.model.types import Order, Type
+from penstock.predicates.values import Scalar
+
+_BY_NUMBER = {"int8", "int16", "int32", "int64", "boolean", "date", "time", "timestamp", "timestamptz", "timestamp_ns"}
+_UNITS = {"timestamp_s": 1_000_000, "timestamp_ms": 1000}  # microseconds
+_BY_TEXT = {"uint8", "uint16", "uint32", "uint64", "uint128", "int128"}
+_DIGITS_OF_A_LONG = 18
+_SAME_HASH = (
+    ("boolean", "int8", "int16", "int32", "int64"),
+    ("uint8", "uint16", "uint32", "uint64", "uint128"),
+    ("float32", "float64"),
+)
+
+
+def buckets(values: Sequence[Scalar], type: Type, count: int) -> list[int]:
+    """The bucket of each value (none is NULL) as DuckDB's extension computes it.
+
+    Timestamps are microseconds, but for timestamp_ns nanoseconds.
+    """
+    hashed = [_hashed(value, type) for value in values]
+    array = pa.array(hashed, pa.int64() if all(isinstance(one, int) for one in hashed) else pa.binary())
+    found: list[int] = transform.bucket(array, count).to_pylist()
+    return found
+
+
+def same_buckets(type: Type) -> tuple[str, ...]:
+    """The types whose equal values are in the same buckets, this one among them."""
+    return next((names for names in _SAME_HASH if type.name in names), (str(type),))
+
+
+def _hashed(value: Scalar, type: Type) -> int | bytes:
+    """What is hashed: a 64-bit number or bytes."""
+    if type.name in _BY_NUMBER:
+        return int(value)
+    if type.name in _UNITS:
+        return int(value // _UNITS[type.name])
+    if type.name in _BY_TEXT:
+        return str(value).encode()
+    match type.order:
+        case Order.FLOAT:
+            return int(struct.unpack("<q", struct.pack("<d", value + 0.0))[0])
+        case Order.DECIMAL:
+            return _hashed_decimal(value, type)
+        case Order.TEXT:
+            return bytes(value, "utf-8")
+        case Order.BYTES:
+            return bytes(value)
+    raise UnsupportedError(f"bucket({type}): Penstock does not know which bytes of a {type} DuckLake hashes")
+
+
+def _hashed_decimal(value: Decimal, type: Type) -> int | bytes:
+    text = f"{value:.{type.scale}f}"
+    return int(text.replace(".", "")) if type.precision <= _DIGITS_OF_A_LONG else text.encode()

@@ -1,0 +1,1 @@
+"""The engine: Spark sessions, scans and their types."""

@@ -1,0 +1,38 @@
+"""Rows that DuckDB has brought into shape, crossing into Spark as Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from penstock.model.columns import Column
+from penstock.spark.types import FROM_ARROW, Reading
+
+
+def carried_schema(columns: Sequence[Column], nanoseconds: bool, others: Sequence[str] = ()) -> T.StructType:
+    """The Spark schema of `v0, v1, ...` and of other columns of longs, as they cross."""
+    reading = Reading(nanoseconds, FROM_ARROW)
+    schema = T.StructType([T.StructField(f"v{i}", reading.read_type(column)) for i, column in enumerate(columns)])
+    for name in others:
+        schema.add(name, T.LongType())
+    return schema
+
+
+def shown_columns(columns: Sequence[Column], nanoseconds: bool) -> list[F.Column]:
+    """What has crossed, under the columns' names and types."""
+    reading = Reading(nanoseconds, FROM_ARROW)
+    return [reading.shown(column, F.col(f"v{i}")).alias(column.name) for i, column in enumerate(columns)]
+
+
+def to_frame(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> DataFrame:
+    return spark.createDataFrame(as_spark_expects(rows, schema), schema)
+
+
+def as_spark_expects(rows: pa.Table, schema: T.StructType) -> pa.Table:
+    """The same rows in the Arrow types that Spark uses for a schema."""
+    return rows.select(schema.names).cast(to_arrow_schema(schema))

@@ -1,0 +1,85 @@
+"""Defaults of columns that were added after rows were written, as Spark values."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from functools import lru_cache
+from typing import Any
+
+import duckdb
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+
+from penstock.model.columns import Column
+from penstock.model.reshape import select_list
+
+EXISTS_DEFAULT = "EXISTS_DEFAULT"
+# The types whose missing columns Spark's vectorised reader fills with the default in the column's metadata.
+_FILLED_BY_SPARK = (
+    T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType,
+    T.StringType, T.DateType, T.TimestampType, T.TimestampNTZType,
+)  # fmt: skip
+
+
+def default_value(column: Column, shown_type: T.DataType) -> SparkColumn:
+    """The initial default of a column or field, as a user sees it."""
+    return F.expr(default_sql(column, shown_type)).cast(shown_type)
+
+
+def default_sql(column: Column, shown_type: T.DataType) -> str:
+    value = _typed_default(column, isinstance(shown_type, T.LongType))
+    return _literal(value, shown_type)
+
+
+def spark_can_fill(read_type: T.DataType, shown_type: T.DataType) -> bool:
+    return read_type == shown_type and isinstance(read_type, _FILLED_BY_SPARK)
+
+
+@lru_cache(maxsize=1024)
+def _typed_default(column: Column, nanoseconds: bool) -> Any:
+    """DuckDB reads its own text of a value, so that no second parser of it is needed."""
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        sql = f"SELECT {select_list([column], [], {}, nanoseconds=nanoseconds)}"
+        return connection.execute(sql).to_arrow_table()["v0"][0].as_py()
+
+
+def _literal(value: Any, kind: T.DataType) -> str:
+    """Spark SQL text of a Python value."""
+    if value is None:
+        return f"CAST(NULL AS {kind.simpleString()})"
+    match kind:
+        case T.ArrayType():
+            return f"array({', '.join(_literal(item, kind.elementType) for item in value)})"
+        case T.MapType():
+            pairs = [f"{_literal(k, kind.keyType)}, {_literal(v, kind.valueType)}" for k, v in value]
+            return f"map({', '.join(pairs)})"
+        case T.StructType():
+            fields = [f"{_text(f.name)}, {_literal(value[f.name], f.dataType)}" for f in kind.fields]
+            return f"named_struct({', '.join(fields)})"
+        case _:
+            return _primitive(value, kind)
+
+
+def _primitive(value: Any, kind: T.DataType) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case bytes():
+            return f"X'{value.hex()}'"
+        case str():
+            return _text(value)
+        case datetime.datetime() if value.tzinfo:
+            return f"TIMESTAMP '{value.astimezone(datetime.UTC):%Y-%m-%d %H:%M:%S.%f}+00:00'"
+        case datetime.datetime():
+            return f"TIMESTAMP_NTZ '{value.isoformat(' ')}'"
+        case datetime.date() | datetime.time() | int() | float() | decimal.Decimal():
+            return f"CAST('{value}' AS {kind.simpleString()})"
+        case _:
+            raise TypeError(f"no Spark literal for {value!r}")
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

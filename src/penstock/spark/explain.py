@@ -1,0 +1,72 @@
+"""What pruning does for a predicate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from penstock.catalog.pruning import Condition, keep
+from penstock.model.files import FileGroup
+from penstock.spark.planner import Planner
+from penstock.spark.scan import Contents, Scan
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Data files of a table, kept and pruned for a predicate. A file may be pruned for several reasons."""
+
+    predicate: str
+    files: int
+    kept: int
+    reasons: dict[str, int]
+
+    @property
+    def pruned(self) -> int:
+        return self.files - self.kept
+
+    def __str__(self) -> str:
+        lines = [f"{self.predicate}: {self.kept} of {self.files} files are read, {self.pruned} are pruned"]
+        lines += [f"  {count} by {reason}" for reason, count in self.reasons.items()]
+        return "\n".join(lines)
+
+
+@dataclass
+class _Recorder:
+    """A planner that notes the filters Spark pushes and gives no files."""
+
+    planner: Planner
+    filters: list[str] = field(default_factory=list)
+
+    def __call__(self, filters: str) -> str:
+        self.filters.append(filters)
+        return ""
+
+
+def explain(scan: Scan, contents: Contents, predicate: str) -> Explanation:
+    """Let Spark plan the query, take the filters it pushes, and count in the catalog what each of them does."""
+    files = kept = 0
+    reasons: Counter[str] = Counter()
+    for group in contents.groups:
+        group_kept, group_reasons = _group(scan, group, contents, predicate)
+        files += group.file_count
+        kept += group_kept
+        reasons.update(group_reasons)
+    return Explanation(predicate, files, kept, {reason: count for reason, count in reasons.items() if count})
+
+
+def _group(scan: Scan, group: FileGroup, contents: Contents, predicate: str) -> tuple[int, dict[str, int]]:
+    if group.encrypted:
+        return group.file_count, {}
+    recorders: list[_Recorder] = []
+
+    def recorded(planner: Planner) -> _Recorder:
+        recorders.append(_Recorder(planner))
+        return recorders[-1]
+
+    rows = scan.rows(group, contents, recorded)
+    rows.frame.select(*rows.shown).where(predicate).collect()
+    recorder = recorders[-1]
+    prunings = recorder.planner.prunings(recorder.filters[-1]) if recorder.filters else ()
+    conditions = [keep(prunings), *(Condition(pruning.sql, pruning.parameters) for pruning in prunings)]
+    kept, *counts = scan.scope.count(group, conditions)
+    return kept, dict(zip((pruning.reason for pruning in prunings), counts, strict=True))

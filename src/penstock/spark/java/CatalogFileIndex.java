@@ -1,0 +1,82 @@
+package penstock;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.LongType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.collection.immutable.Seq;
+
+/** The files of one branch of a scan, chosen by Python while Spark plans. Lives in the driver only. */
+public class CatalogFileIndex implements FileIndex {
+  private static final String RECORD = "\u001e";
+  private static final String FIELD = "\u001f";
+  private static final String NULL = "\u0000";
+
+  private Function planner;
+  private StructType constants;
+  private Map derived;
+  private long sizeInBytes;
+  private String description;
+
+  // py4j cannot pass a Python proxy to a reflective constructor, so the fields arrive here.
+  public CatalogFileIndex init(Function planner, StructType constants, Map derived, long sizeInBytes, String description) {
+    this.planner = planner;
+    this.constants = constants;
+    this.derived = derived;
+    this.sizeInBytes = sizeInBytes;
+    this.description = description;
+    return this;
+  }
+
+  /** One call into Python: the filters as JSON in; a record a file out, of its URI, its size and its constants. */
+  public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
+    if (!SQLConf.get().parquetFieldIdReadEnabled()) {
+      throw new IllegalStateException(
+          "DuckLake columns are found by field id: set spark.sql.parquet.fieldId.read.enabled to true");
+    }
+    String chosen = (String) planner.apply(FilterText.all(dataFilters, derived));
+    ArrayList directories = new ArrayList();
+    String[] records = chosen.isEmpty() ? new String[0] : chosen.split(RECORD, -1);
+    for (int i = 0; i < records.length; i++) {
+      String[] field = records[i].split(FIELD, -1);
+      Path path = new Path(java.net.URI.create(field[0]));
+      FileStatus status = new FileStatus(Long.parseLong(field[1]), false, 1, 134217728L, 0L, path);
+      FileStatus[] one = new FileStatus[] {status};
+      directories.add(PartitionDirectory.apply(new GenericInternalRow(values(field)), one));
+    }
+    return seq(directories);
+  }
+
+  private Object[] values(String[] field) {
+    Object[] values = new Object[constants.size()];
+    for (int i = 0; i < values.length; i++) {
+      String text = field[i + 2];
+      if (NULL.equals(text)) values[i] = null;
+      else if (constants.apply(i).dataType() instanceof LongType) values[i] = Long.valueOf(text);
+      else values[i] = UTF8String.fromString(text);
+    }
+    return values;
+  }
+
+  private static Seq seq(ArrayList list) {
+    return scala.jdk.javaapi.CollectionConverters.asScala((List) list).toSeq();
+  }
+
+  public Seq rootPaths() { return seq(new ArrayList()); }
+  public String[] inputFiles() { return new String[0]; }
+  public void refresh() {}
+  public long sizeInBytes() { return sizeInBytes; }
+  public StructType partitionSchema() { return constants; }
+  public scala.Option metadataOpsTimeNs() { return scala.Option.empty(); }
+  public boolean isTimeTravel() { return false; }
+  public String toString() { return description; }
+}

@@ -1,0 +1,134 @@
+package penstock;
+
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.GreaterThan;
+import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.In;
+import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.IsNaN;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.IsNull;
+import org.apache.spark.sql.catalyst.expressions.LessThan;
+import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Not;
+import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.catalyst.expressions.StartsWith;
+import org.apache.spark.sql.catalyst.expressions.Year;
+import org.apache.spark.sql.types.DataType;
+import scala.collection.Iterator;
+import scala.collection.immutable.Seq;
+
+/** Spark's filters as JSON for Python: what is not known here becomes ["unknown"], which never drops a file. */
+public class FilterText {
+  private static final String UNKNOWN = "[\"unknown\"]";
+
+  /** `derived` names the columns that a scan computes from what is in the files, by the SQL of that computation. */
+  public static String all(Seq filters, java.util.Map derived) {
+    StringBuilder out = new StringBuilder("[");
+    for (int i = 0; i < filters.size(); i++) {
+      if (i > 0) out.append(",");
+      out.append(of((Expression) filters.apply(i), derived));
+    }
+    return out.append("]").toString();
+  }
+
+  private static String of(Expression e, java.util.Map derived) {
+    Object name = derived.isEmpty() ? null : derived.get(e.sql());
+    if (name != null) return "[\"column\"," + quoted((String) name) + "]";
+    if (e instanceof And) return call("and", e, derived);
+    if (e instanceof Or) return call("or", e, derived);
+    if (e instanceof Not) return call("not", e, derived);
+    if (e instanceof EqualTo) return call("=", e, derived);
+    if (e instanceof EqualNullSafe) return call("<=>", e, derived);
+    if (e instanceof LessThan) return call("<", e, derived);
+    if (e instanceof LessThanOrEqual) return call("<=", e, derived);
+    if (e instanceof GreaterThan) return call(">", e, derived);
+    if (e instanceof GreaterThanOrEqual) return call(">=", e, derived);
+    if (e instanceof In) return call("in", e, derived);
+    if (e instanceof InSet) return inSet((InSet) e, derived);
+    if (e instanceof IsNull) return call("isnull", e, derived);
+    if (e instanceof IsNotNull) return call("isnotnull", e, derived);
+    if (e instanceof IsNaN) return call("isnan", e, derived);
+    if (e instanceof StartsWith) return call("startswith", e, derived);
+    if (e instanceof Year) return call("year", e, derived);
+    if (e instanceof Literal) return literal(((Literal) e).value(), e.dataType());
+    if (e instanceof Cast) return "[\"cast\"," + quoted(e.dataType().simpleString()) + "," + children(e, derived) + "]";
+    if (e instanceof AttributeReference || e instanceof GetStructField) return column(e);
+    return UNKNOWN;
+  }
+
+  private static String call(String name, Expression e, java.util.Map derived) {
+    return "[" + quoted(name) + "," + children(e, derived) + "]";
+  }
+
+  private static String children(Expression e, java.util.Map derived) {
+    StringBuilder out = new StringBuilder();
+    Seq children = e.children();
+    for (int i = 0; i < children.size(); i++) {
+      if (i > 0) out.append(",");
+      out.append(of((Expression) children.apply(i), derived));
+    }
+    return out.toString();
+  }
+
+  private static String inSet(InSet e, java.util.Map derived) {
+    StringBuilder out = new StringBuilder("[\"in\",").append(of(e.child(), derived));
+    Iterator values = e.hset().iterator();
+    while (values.hasNext()) out.append(",").append(literal(values.next(), e.child().dataType()));
+    return out.append("]").toString();
+  }
+
+  private static String column(Expression e) {
+    String path = "";
+    Expression at = e;
+    while (at instanceof GetStructField) {
+      GetStructField field = (GetStructField) at;
+      path = "," + quoted(field.childSchema().apply(field.ordinal()).name()) + path;
+      at = field.child();
+    }
+    if (!(at instanceof AttributeReference)) return UNKNOWN;
+    return "[\"column\"," + quoted(((AttributeReference) at).name()) + path + "]";
+  }
+
+  private static String literal(Object value, DataType type) {
+    String text;
+    if (value == null) text = "null";
+    else if (value instanceof Boolean || value instanceof Byte || value instanceof Short) text = value.toString();
+    else if (value instanceof Integer || value instanceof Long) text = value.toString();
+    else if (value instanceof byte[]) text = quoted(hex((byte[]) value));
+    else if (value instanceof org.apache.spark.sql.types.Decimal) {
+      text = quoted(((org.apache.spark.sql.types.Decimal) value).toJavaBigDecimal().toPlainString());
+    } else if (value instanceof Float || value instanceof Double) text = quoted(value.toString());
+    else if (value instanceof org.apache.spark.unsafe.types.UTF8String) text = quoted(value.toString());
+    else return UNKNOWN;
+    return "[\"literal\"," + quoted(type.simpleString()) + "," + text + "]";
+  }
+
+  private static String hex(byte[] bytes) {
+    StringBuilder out = new StringBuilder();
+    for (int i = 0; i < bytes.length; i++) {
+      out.append(Character.forDigit((bytes[i] >> 4) & 15, 16)).append(Character.forDigit(bytes[i] & 15, 16));
+    }
+    return out.toString();
+  }
+
+  private static String quoted(String text) {
+    StringBuilder out = new StringBuilder("\"");
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
+      if (c == '"' || c == '\\') out.append('\\').append(c);
+      else if (c < ' ' || c > '~') {
+        String digits = "000" + Integer.toHexString(c);
+        out.append("\\u").append(digits.substring(digits.length() - 4));
+      } else out.append(c);
+    }
+    return out.append('"').toString();
+  }
+}

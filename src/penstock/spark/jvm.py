@@ -1,0 +1,77 @@
+"""The few Java classes of Penstock, compiled in the driver's JVM by the compiler that Spark ships for its own code."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+_SOURCES = ("FilterText", "CatalogFileIndex")
+_loaders: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+class _Function:
+    """A Python callable as a `java.util.function.Function`."""
+
+    class Java:
+        implements = ["java.util.function.Function"]  # noqa: RUF012 - py4j reads a list
+
+    def __init__(self, call: Callable[[str], str]) -> None:
+        self._call = call
+
+    def apply(self, argument: str) -> str:
+        return self._call(argument)
+
+
+def file_index(
+    spark: SparkSession,
+    planner: Callable[[str], str],
+    constants: StructType,
+    derived: Mapping[str, str],
+    size_in_bytes: int,
+    description: str,
+) -> Any:
+    """A Spark `FileIndex` that asks `planner` for files: filters as JSON in, records of files out."""
+    gateway: Any = spark.sparkContext._gateway
+    ensure_callback_server_started(gateway)
+    index = _new(spark, "penstock.CatalogFileIndex")
+    jvm: Any = spark._jvm
+    names = jvm.java.util.HashMap()
+    for sql, name in derived.items():
+        names.put(sql, name)
+    return index.init(_Function(planner), java_type(spark, constants), names, size_in_bytes, description)
+
+
+def java_type(spark: SparkSession, schema: StructType) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
+
+
+def _new(spark: SparkSession, name: str) -> Any:
+    jvm: Any = spark._jvm
+    gateway: Any = spark.sparkContext._gateway
+    constructor = _loader(spark).loadClass(name).getConstructors()[0]
+    return constructor.newInstance(gateway.new_array(jvm.java.lang.Object, 0))
+
+
+def _loader(spark: SparkSession) -> Any:
+    """The class loader that holds the compiled classes; each class sees those before it."""
+    gateway: Any = spark.sparkContext._gateway
+    with _lock:
+        if gateway not in _loaders:
+            jvm: Any = spark._jvm
+            loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+            for name in _SOURCES:
+                compiler = jvm.org.codehaus.janino.SimpleCompiler()
+                compiler.setParentClassLoader(loader)
+                compiler.cook(files("penstock.spark.java").joinpath(f"{name}.java").read_text())
+                loader = compiler.getClassLoader()
+            _loaders[gateway] = loader
+        return _loaders[gateway]

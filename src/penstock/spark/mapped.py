@@ -1,0 +1,60 @@
+"""Files that were added to a table: no field ids, so a mapping in the catalog tells which name is which column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+
+from penstock.model.columns import Column
+from penstock.model.files import MappedField
+from penstock.spark.types import Reading
+from penstock.storage.paths import hive_values
+
+
+@dataclass(frozen=True)
+class MappedReading:
+    """How the files of one name mapping are read. Hive columns come from the path, as constants of each file."""
+
+    reading: Reading
+    hive: Mapping[int, str]  # column id -> the name in the path
+
+    @property
+    def constants(self) -> T.StructType:
+        return T.StructType([T.StructField(_hive_name(column_id), T.StringType()) for column_id in self.hive])
+
+    def constants_of(self, path: str) -> tuple[str | None, ...]:
+        values = {name.lower(): value for name, value in hive_values(path).items()}
+        return tuple(values.get(name.lower()) for name in self.hive.values())
+
+    def shown(self, column: Column) -> SparkColumn | None:
+        """A hive column, cast from the path's text; None for a column of the file."""
+        if column.id not in self.hive:
+            return None
+        return F.col(_hive_name(column.id)).cast(self.reading.shown_type(column))
+
+
+def mapped_reading(columns: Sequence[Column], mapping: Sequence[MappedField], nanoseconds: bool) -> MappedReading:
+    hive = {item.column_id: item.source_name for item in mapping if item.is_partition}
+    names = {item.column_id: item.source_name for item in mapping if not item.is_partition}
+    missing = {
+        item.id for column in columns for item in _fields(column) if item.id not in names and item.id not in hive
+    }
+    reading = Reading(nanoseconds, missing=frozenset(missing), names=names, by_field_id=False)
+    return MappedReading(reading, hive)
+
+
+def _fields(column: Column) -> list[Column]:
+    """The column and the struct fields below it; list elements and map entries are always there."""
+    below = [item for child in column.children for item in _fields(child)]
+    if column.type.name == "struct":
+        return [column, *below]
+    own = {child.id for child in column.children}
+    return [column, *(item for item in below if item.id not in own)]
+
+
+def _hive_name(column_id: int) -> str:
+    return f"_penstock_hive_{column_id}"

@@ -1,0 +1,196 @@
+"""A table at a snapshot as a DataFrame: one branch for each kind of file that must be read in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+
+from penstock.catalog.files import FileScope
+from penstock.catalog.inlined import inlined_rows
+from penstock.model.columns import Column
+from penstock.model.files import DeleteKind, FileGroup, MappedField
+from penstock.partitioning import PartitionSpec
+from penstock.spark.arrow import carried_schema, shown_columns, to_frame
+from penstock.spark.defaults import EXISTS_DEFAULT, default_sql, spark_can_fill
+from penstock.spark.deletes import FILE as DELETED_FILE
+from penstock.spark.deletes import POSITION as DELETED_POSITION
+from penstock.spark.deletes import deleted_positions
+from penstock.spark.encrypted import encrypted_rows
+from penstock.spark.mapped import MappedReading, mapped_reading
+from penstock.spark.planner import Planner
+from penstock.spark.relation import parquet_relation
+from penstock.spark.shape import Shape, renamed, shown_schema
+from penstock.spark.types import FIELD_ID, Reading
+
+ROW_ID = "rowid"
+FILE, ROW_ID_START, POSITION = "_penstock_file", "_penstock_row_id_start", "_penstock_position"
+EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT = "_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"
+Answer = Callable[[Planner], Callable[[str], str]]
+_EMBEDDED_FIELD_IDS = {EMBEDDED_ROW_ID: 2147483540, EMBEDDED_SNAPSHOT: 2147483539}
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What the catalog says of a table at a snapshot, read in one consistent state of the database."""
+
+    groups: Sequence[FileGroup]
+    delete_kinds: Mapping[FileGroup, Sequence[DeleteKind]]
+    inlined_deletes: Sequence[tuple[int, int]]
+    inlined: Sequence[pa.Table]
+    mappings: Mapping[int, Sequence[MappedField]]
+
+
+@dataclass(frozen=True)
+class BranchRows:
+    """Rows of one kind of file before deletes: the frame, the columns as shown, and where each row stands in its file."""
+
+    frame: DataFrame
+    shown: Sequence[SparkColumn]
+    position: SparkColumn
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a read needs: the files' scope, the columns, and the partition specifications that files were written with."""
+
+    spark: SparkSession
+    scope: FileScope
+    shape: Shape
+    specs: Sequence[PartitionSpec]
+    table_name: str
+    row_ids: bool = False
+
+    def contents(self) -> Contents:
+        """Call it inside `Database.consistent()`."""
+        groups = self.scope.groups()
+        deleted = [group for group in groups if group.deleted]
+        mapped = {group.mapping_id for group in groups if group.mapping_id is not None}
+        return Contents(
+            groups,
+            {group: self.scope.delete_kinds(group) for group in deleted},
+            self.scope.inlined_delete_rows() if deleted else (),
+            self._inlined_rows(),
+            {mapping_id: self.scope.mapping(mapping_id) for mapping_id in mapped},
+        )
+
+    def _inlined_rows(self) -> list[pa.Table]:
+        scope, shape = self.scope, self.shape
+        columns, history, nanoseconds = shape.columns, shape.history, shape.nanoseconds
+        return inlined_rows(scope.database, scope.table_id, scope.version, columns, history, nanoseconds=nanoseconds)
+
+    def frame(self, contents: Contents) -> DataFrame:
+        """The table's rows; nothing is read before Spark runs a query on them."""
+        branches = [self._finished(self.rows(group, contents), group, contents) for group in contents.groups]
+        branches += [self._from_inlined(rows) for rows in contents.inlined]
+        if not branches:
+            return self.spark.createDataFrame([], self.schema)
+        return reduce(DataFrame.union, branches)
+
+    @property
+    def schema(self) -> T.StructType:
+        schema = shown_schema(self.shape.columns, Reading(self.shape.nanoseconds))
+        return schema.add(ROW_ID, T.LongType()) if self.row_ids else schema
+
+    def rows(self, group: FileGroup, contents: Contents, answer: Answer = lambda planner: planner) -> BranchRows:
+        """The rows of a group's files. `answer` may put something between Spark's question for files and the planner."""
+        if group.encrypted:
+            return self._encrypted(group)
+        if group.mapping_id is not None:
+            mapped = mapped_reading(self.shape.columns, contents.mappings[group.mapping_id], self.shape.nanoseconds)
+            return self._native(group, mapped.reading, mapped, answer)
+        return self._native(group, self.shape.reading(group.era), None, answer)
+
+    def _native(self, group: FileGroup, reading: Reading, mapped: MappedReading | None, answer: Answer) -> BranchRows:
+        """Spark's own Parquet scan."""
+        schema = self._file_schema(group, reading, mapped)
+        numbered = group.deleted or self.row_ids
+        constants = T.StructType([T.StructField(name, T.LongType()) for name in (FILE, ROW_ID_START)] if numbered else [])
+        if mapped:
+            constants = T.StructType([*constants.fields, *mapped.constants.fields])
+        columns = renamed(self.shape.columns, reading.names)
+        planner = answer(Planner(self.spark, self.scope, self.specs, group, columns, numbered, mapped))
+        shown = [self._shown(column, reading, mapped) for column in self.shape.columns]
+
+        def relation(derived: Mapping[str, str]) -> DataFrame:
+            description = f"ducklake {self.table_name}"
+            return parquet_relation(self.spark, planner, schema, constants, group.size_in_bytes, description, derived)
+
+        computed = {c.name: reading.read_name(c) for c in self.shape.columns if not reading.is_shown_as_read(c)}
+        derived = _computations(relation({}).select(*shown), computed) if computed else {}
+        return BranchRows(relation(derived), shown, F.col("_metadata.row_index"))
+
+    def _shown(self, column: Column, reading: Reading, mapped: MappedReading | None) -> SparkColumn:
+        from_path = mapped.shown(column) if mapped else None
+        value = reading.shown(column, _col(reading.read_name(column))) if from_path is None else from_path
+        return value.alias(column.name)
+
+    def _file_schema(self, group: FileGroup, reading: Reading, mapped: MappedReading | None) -> T.StructType:
+        schema = T.StructType()
+        for column in self.shape.columns:
+            if column.id not in reading.missing and not (mapped and column.id in mapped.hive):
+                schema.add(_with_default(reading.read_field(column), column, reading))
+        for name in [EMBEDDED_ROW_ID] * self.row_ids + [EMBEDDED_SNAPSHOT] * group.partial:
+            metadata = {FIELD_ID: _EMBEDDED_FIELD_IDS[name]} if reading.by_field_id else {}
+            schema.add(T.StructField(name, T.LongType(), True, metadata))
+        return schema
+
+    def _encrypted(self, group: FileGroup) -> BranchRows:
+        others = (FILE, ROW_ID_START, POSITION, EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT)
+        rows = encrypted_rows(self.spark, self.scope.data_files(group), self.shape, others)
+        return BranchRows(rows, shown_columns(self.shape.columns, self.shape.nanoseconds), F.col(POSITION))
+
+    def _finished(self, rows: BranchRows, group: FileGroup, contents: Contents) -> DataFrame:
+        """Without the rows that the snapshot does not show, and with row ids where asked for."""
+        frame, shown = rows.frame, list(rows.shown)
+        if group.partial:
+            frame = frame.where(F.col(EMBEDDED_SNAPSHOT) <= self.scope.version)
+        if group.deleted:
+            kinds, inlined = contents.delete_kinds[group], contents.inlined_deletes
+            frame = _without(frame, rows.position, deleted_positions(self.spark, self.scope, group, kinds, inlined))
+        if self.row_ids:
+            given = F.col(ROW_ID_START) + rows.position
+            shown.append(F.coalesce(F.col(EMBEDDED_ROW_ID), given).alias(ROW_ID))
+        return frame.select(*shown)
+
+    def _from_inlined(self, rows: pa.Table) -> DataFrame:
+        columns, nanoseconds = self.shape.columns, self.shape.nanoseconds
+        shown = shown_columns(columns, nanoseconds) + [F.col("row_id").alias(ROW_ID)] * self.row_ids
+        return to_frame(self.spark, rows, carried_schema(columns, nanoseconds, ["row_id"])).select(*shown)
+
+
+def _without(rows: DataFrame, position: SparkColumn, deleted: DataFrame) -> DataFrame:
+    """An anti-join on one long, made of file and position: no file has 2^32 rows."""
+    key = F.shiftleft(F.col(FILE), 32) + position
+    deleted_key = (F.shiftleft(F.col(DELETED_FILE), 32) + F.col(DELETED_POSITION)).alias("_penstock_deleted")
+    return rows.join(deleted.select(deleted_key), key == F.col("_penstock_deleted"), "left_anti")
+
+
+def _col(name: str) -> SparkColumn:
+    return F.col("`" + name.replace("`", "``") + "`")
+
+
+def _with_default(field: T.StructField, column: Column, reading: Reading) -> T.StructField:
+    shown = reading.shown_type(column)
+    if column.initial_default is None or not spark_can_fill(field.dataType, shown):
+        return field
+    return T.StructField(field.name, field.dataType, True, {**field.metadata, EXISTS_DEFAULT: default_sql(column, shown)})
+
+
+def _computations(frame: DataFrame, names: Mapping[str, str]) -> dict[str, str]:
+    """The SQL by which Spark computes columns that are not shown as they are read, each with the name it is read by."""
+    jframe: Any = frame._jdf
+    projected = jframe.queryExecution().optimizedPlan().projectList()
+    found = {}
+    for position in range(projected.size()):
+        item = projected.apply(position)
+        if item.name() in names and item.getClass().getSimpleName() == "Alias":
+            found[item.child().sql()] = names[item.name()]
+    return found

@@ -1,0 +1,54 @@
+"""Spark sessions: the settings that Penstock needs, made or checked."""
+
+from __future__ import annotations
+
+import os
+
+from pyspark.sql import SparkSession
+
+from penstock.errors import UnsupportedError
+
+# What the scan depends on; each can be set while a session runs.
+_REQUIRED = {
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.timeType.enabled": "true",
+}
+_LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.driver.memory": "4g",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+def session(master: str = "local[2]", app_name: str = "penstock", **settings: str) -> SparkSession:
+    """A local Spark session with the settings Penstock needs.
+
+    Settings are given with underscores for dots (`spark_driver_memory="8g"`) or as a mapping with `**{...}`.
+    """
+    # A JVM started in the C locale cannot open files whose names are not ASCII.
+    os.environ.setdefault("LC_ALL", "C.UTF-8")
+    builder = SparkSession.builder.master(master).appName(app_name)
+    chosen = {key.replace("_", ".") if "." not in key else key: value for key, value in settings.items()}
+    for key, value in {**_LOCAL, **_REQUIRED, **chosen}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def prepare(spark: SparkSession | None) -> SparkSession:
+    """The session to use, with what can be set at run time set; what cannot is an error that says so."""
+    chosen = spark or SparkSession.getActiveSession() or session()
+    if not hasattr(chosen, "_jsparkSession"):
+        raise UnsupportedError(
+            "Penstock plans scans inside the driver's JVM, which a Spark Connect session does not reach; "
+            "use a classic session (penstock.session() makes one)"
+        )
+    if not chosen.version.startswith("4.3."):
+        raise UnsupportedError(f"Penstock is made for Spark 4.3 and this session runs {chosen.version}; install pyspark 4.3")
+    for key, value in _REQUIRED.items():
+        if chosen.conf.get(key, None) != value:
+            chosen.conf.set(key, value)
+    return chosen

@@ -1,0 +1,103 @@
+"""How a table's columns are asked for in its files: names, eras, and what Spark's reader cannot bridge by itself."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import types as T  # noqa: N812
+
+from penstock.model.columns import Column
+from penstock.model.objects import ColumnVersion
+from penstock.model.types import Type
+from penstock.spark.defaults import spark_can_fill
+from penstock.spark.types import Reading
+
+_RESERVED = ("_metadata", "_penstock", "_ducklake")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A table's columns at a snapshot with the history that older files depend on."""
+
+    columns: tuple[Column, ...]
+    history: tuple[ColumnVersion, ...]
+    nanoseconds: bool = False
+
+    @property
+    def eras(self) -> tuple[int, ...]:
+        """The snapshots from which on files hold something that Spark cannot make up for in the files before."""
+        starts = {self._added(column.id) for column in self._unfillable()}
+        starts |= {begin for column in self._walk() for begin, _ in self._narrower(column)}
+        return tuple(sorted(starts))
+
+    def reading(self, era: int) -> Reading:
+        """How the files of an era are read."""
+        eras = self.eras
+        newest = eras[era] - 1 if era < len(eras) else None  # the newest snapshot a file of this era can be of
+        missing: set[int] = set()
+        narrow: dict[int, Type] = {}
+        if newest is not None:
+            missing = {column.id for column in self._unfillable() if self._added(column.id) > newest}
+            for column in self._walk():
+                older = [kind for begin, kind in self._narrower(column) if begin > newest]
+                if older:
+                    narrow[column.id] = older[0]
+        return Reading(self.nanoseconds, narrow=narrow, missing=frozenset(missing), names=self._names())
+
+    def _walk(self) -> Iterable[Column]:
+        return (item for column in self.columns for item in column.walk())
+
+    def _added(self, column_id: int) -> int:
+        return min(version.column.begin_snapshot for version in self.history if version.column.id == column_id)
+
+    def _unfillable(self) -> list[Column]:
+        """Columns and fields with a default that Spark cannot fill in when a file lacks them."""
+        plain, top = Reading(self.nanoseconds), {column.id for column in self.columns}
+        return [
+            item
+            for item in self._walk()
+            if item.initial_default is not None
+            and not (item.id in top and spark_can_fill(plain.read_type(item), plain.shown_type(item)))
+            and any(v.column.id != item.id and v.column.begin_snapshot < self._added(item.id) for v in self.history)
+        ]
+
+    def _narrower(self, column: Column) -> list[tuple[int, Type]]:
+        """The types before a promotion to uint64, each with the snapshot that ended it."""
+        if column.type.name != "uint64":
+            return []
+        versions = [v for v in self.history if v.column.id == column.id and v.column.type.name != "uint64"]
+        return [(v.end_snapshot, v.column.type) for v in versions if v.end_snapshot is not None]
+
+    def _names(self) -> Mapping[int, str]:
+        """Names of their own for columns whose name another column had once.
+
+        Spark finds columns by field id, but tests a filter against a row group's statistics by name: in an older file
+        that name may be another column's.
+        """
+        holders: dict[tuple[int | None, str], set[int]] = defaultdict(set)
+        for version in self.history:
+            holders[version.parent_id, version.column.name.lower()].add(version.column.id)
+        names: dict[int, str] = {}
+
+        def visit(parent: int | None, columns: Sequence[Column]) -> None:
+            for column in columns:
+                shared = len(holders[parent, column.name.lower()]) > 1
+                if shared or (parent is None and column.name.lower().startswith(_RESERVED)):
+                    names[column.id] = f"_penstock_{column.id}"
+                visit(column.id, column.children)
+
+        visit(None, self.columns)
+        return names
+
+
+def renamed(columns: Iterable[Column], names: Mapping[int, str]) -> tuple[Column, ...]:
+    """The columns under the names that a scan asks for them by, which filters come back with."""
+    return tuple(
+        replace(column, name=names.get(column.id, column.name), children=renamed(column.children, names)) for column in columns
+    )
+
+
+def shown_schema(columns: Iterable[Column], reading: Reading) -> T.StructType:
+    return T.StructType([T.StructField(column.name, reading.shown_type(column)) for column in columns])

@@ -1,0 +1,198 @@
+"""How each DuckLake type is read from Parquet by Spark, and the Spark type it is shown as."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, field
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark user knows
+from pyspark.sql import types as T  # noqa: N812
+
+from penstock.model.columns import Column
+from penstock.model.types import Type
+from penstock.spark.defaults import default_value
+
+INTERVAL = T.StructType(
+    [
+        T.StructField("months", T.IntegerType()),
+        T.StructField("days", T.IntegerType()),
+        T.StructField("microseconds", T.LongType()),
+    ]
+)
+UINT64 = T.DecimalType(20, 0)
+FIELD_ID = "parquet.field.id"
+
+_SHOWN_AS: dict[str, T.DataType] = {
+    "boolean": T.BooleanType(),
+    "int8": T.ByteType(),
+    "int16": T.ShortType(),
+    "int32": T.IntegerType(),
+    "int64": T.LongType(),
+    "uint8": T.ShortType(),
+    "uint16": T.IntegerType(),
+    "uint32": T.LongType(),
+    "uint64": UINT64,
+    "int128": T.DoubleType(),
+    "uint128": T.DoubleType(),
+    "float32": T.FloatType(),
+    "float64": T.DoubleType(),
+    "time": T.TimeType(6),
+    "timetz": T.TimeType(6),
+    "date": T.DateType(),
+    "timestamp": T.TimestampNTZType(),
+    "timestamptz": T.TimestampType(),
+    "timestamp_s": T.TimestampNTZType(),
+    "timestamp_ms": T.TimestampNTZType(),
+    "timestamp_ns": T.TimestampNTZType(),
+    "interval": INTERVAL,
+    "varchar": T.StringType(),
+    "blob": T.BinaryType(),
+    "json": T.StringType(),
+    "uuid": T.StringType(),
+    "variant": T.VariantType(),
+    "geometry": T.GeometryType(0),
+}
+
+
+_UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+
+
+def _uuid_text(value: SparkColumn) -> SparkColumn:
+    digits = F.lower(F.hex(value))
+    first, *others = (F.substring(digits, start, length) for start, length in _UUID_PARTS)
+    return F.concat(first, *(piece for part in others for piece in (F.lit("-"), part)))
+
+
+def _little_endian(digits: SparkColumn, start: int) -> SparkColumn:
+    """The signed 32-bit number whose bytes begin at a position of a text of hex digits."""
+    octets = [F.substring(digits, start + offset, 2) for offset in (6, 4, 2, 0)]
+    unsigned = F.conv(F.concat(*octets), 16, 10).cast("bigint")
+    return F.when(unsigned >= 2**31, unsigned - 2**32).otherwise(unsigned)
+
+
+def _interval_parts(value: SparkColumn) -> SparkColumn:
+    """Parquet's interval: months, days and milliseconds, 4 bytes each."""
+    digits = F.hex(value)
+    parts = F.struct(
+        _little_endian(digits, 1).cast("int").alias("months"),
+        _little_endian(digits, 9).cast("int").alias("days"),
+        (_little_endian(digits, 17) * 1000).alias("microseconds"),
+    )
+    return F.when(value.isNotNull(), parts)
+
+
+def _microseconds(value: SparkColumn) -> SparkColumn:
+    """Nanoseconds since 1970 as a local timestamp, cut to microseconds (towards the past)."""
+    micros = (value - F.pmod(value, F.lit(1000))) / F.lit(1000).cast("decimal(4,0)")
+    return F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'") + micros.cast("bigint") * F.expr("INTERVAL '0.000001' SECOND")
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """A type that arrives as another Spark type than the one it is shown as."""
+
+    read: T.DataType
+    convert: Callable[[SparkColumn], SparkColumn]
+
+
+FROM_PARQUET: Mapping[str, Conversion] = {
+    "uuid": Conversion(T.BinaryType(), _uuid_text),
+    "interval": Conversion(T.BinaryType(), _interval_parts),
+    "timestamp_ns": Conversion(T.LongType(), _microseconds),
+}
+FROM_ARROW: Mapping[str, Conversion] = {"geometry": Conversion(T.BinaryType(), F.st_geomfromwkb)}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the values of one branch of a scan are read and shown.
+
+    `narrow`: the older, narrower type that these files hold for a column promoted to uint64, which Spark cannot widen to.
+    `missing`: the ids of columns and fields these files do not have and whose default Spark cannot fill in.
+    `names`: the names to ask for, where they are not the columns' own.
+    `by_field_id`: whether the files carry field ids; if not, names decide.
+    """
+
+    nanoseconds: bool = False
+    conversions: Mapping[str, Conversion] = field(default_factory=lambda: FROM_PARQUET)
+    narrow: Mapping[int, Type] = field(default_factory=dict)
+    missing: Set[int] = frozenset()
+    names: Mapping[int, str] = field(default_factory=dict)
+    by_field_id: bool = True
+
+    def read_type(self, column: Column) -> T.DataType:
+        """The Spark type to ask of the Parquet reader, with field ids below the top."""
+        match column.type.name:
+            case "list":
+                return T.ArrayType(self.read_type(column.children[0]))
+            case "map":
+                return T.MapType(self.read_type(column.children[0]), self.read_type(column.children[1]))
+            case "struct":
+                return T.StructType([self.read_field(child) for child in column.children if child.id not in self.missing])
+            case "decimal":
+                return T.DecimalType(column.type.precision, column.type.scale)
+            case name if name in self.conversions:
+                return self.conversions[name].read
+            case name if column.id in self.narrow:
+                return _SHOWN_AS[self.narrow[column.id].name]
+            case _:
+                return self.shown_type(column)
+
+    def read_name(self, column: Column) -> str:
+        return self.names.get(column.id, column.name)
+
+    def read_field(self, column: Column) -> T.StructField:
+        metadata = {FIELD_ID: column.id} if self.by_field_id else {}
+        return T.StructField(self.read_name(column), self.read_type(column), True, metadata)
+
+    def shown_type(self, column: Column) -> T.DataType:
+        """The Spark type a user sees."""
+        match column.type.name:
+            case "list":
+                return T.ArrayType(self.shown_type(column.children[0]))
+            case "map":
+                return T.MapType(self.shown_type(column.children[0]), self.shown_type(column.children[1]))
+            case "struct":
+                return T.StructType([T.StructField(c.name, self.shown_type(c)) for c in column.children])
+            case "decimal":
+                return T.DecimalType(column.type.precision, column.type.scale)
+            case "timestamp_ns" if self.nanoseconds:
+                return T.LongType()
+            case name:
+                return _SHOWN_AS[name]
+
+    def is_shown_as_read(self, column: Column) -> bool:
+        below = any(item.id in self.names for child in column.children for item in child.walk())
+        return not below and not any(self._differs(item) for item in column.walk())
+
+    def _differs(self, column: Column) -> bool:
+        if column.id in self.narrow or column.id in self.missing:
+            return True
+        if column.type.name == "timestamp_ns" and self.nanoseconds:
+            return False
+        return column.type.name in self.conversions
+
+    def shown(self, column: Column, value: SparkColumn) -> SparkColumn:
+        """What was read of a column as what a user sees."""
+        if self.is_shown_as_read(column):
+            return value
+        if column.id in self.missing:
+            return default_value(column, self.shown_type(column))
+        match column.type.name:
+            case "list":
+                return F.transform(value, lambda item: self.shown(column.children[0], item))
+            case "map":
+                key, item = column.children
+                entries = F.transform(
+                    F.map_entries(value),
+                    lambda entry: F.struct(self.shown(key, entry["key"]), self.shown(item, entry["value"])),
+                )
+                return F.map_from_entries(entries)
+            case "struct":
+                fields = [self.shown(c, value.getField(self.read_name(c))).alias(c.name) for c in column.children]
+                return F.when(value.isNotNull(), F.struct(*fields))
+            case name if name in self.conversions:
+                return self.conversions[name].convert(value)
+            case _:
+                return value.cast(UINT64)

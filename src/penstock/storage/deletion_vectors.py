@@ -1,0 +1,35 @@
+"""Puffin deletion vectors as DuckLake writes them: one bare `deletion-vector-v1` blob a file."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import numpy as np
+import numpy.typing as npt
+from pyarrow import fs
+from pyroaring import BitMap64
+
+from penstock.errors import PenstockError
+
+_MAGIC = b"\xd1\xd3\x39\x64"
+_LENGTH, _CHECKSUM = struct.Struct(">I"), struct.Struct(">I")
+
+
+def read_deletion_vector(path: str) -> npt.NDArray[np.int64]:
+    """The deleted positions, in order."""
+    filesystem, name = fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
+    with filesystem.open_input_stream(name) as stream:
+        return decode_deletion_vector(stream.read(), path)
+
+
+def decode_deletion_vector(blob: bytes, name: str) -> npt.NDArray[np.int64]:
+    """Big-endian length of magic and bitmap, the magic, a 64-bit roaring bitmap, a CRC of magic and bitmap."""
+    if len(blob) < 12 or blob[4:8] != _MAGIC:
+        raise PenstockError(f"{name} is not a deletion vector: it does not begin as one")
+    (length,) = _LENGTH.unpack_from(blob)
+    body = blob[4 : 4 + length]
+    if len(blob) < 8 + length or zlib.crc32(body) != _CHECKSUM.unpack_from(blob, 4 + length)[0]:
+        raise PenstockError(f"{name} is damaged: its checksum does not match its contents")
+    positions = BitMap64.deserialize(body[len(_MAGIC) :])
+    return np.fromiter(positions, np.int64, len(positions))

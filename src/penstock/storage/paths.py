@@ -1,0 +1,47 @@
+"""Paths as DuckLake stores them: relative to a parent, or absolute, on a disk or behind a URI."""
+
+from __future__ import annotations
+
+import os
+import re
+from urllib.parse import quote, unquote
+
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def absolute(path: str) -> str:
+    """A data path that does not depend on the working directory."""
+    return path if _SCHEME.match(path) else os.path.abspath(path) + ("/" if path.endswith("/") else "")
+
+
+def is_local(path: str) -> bool:
+    return not _SCHEME.match(path) or path.startswith("file://")
+
+
+def folder(path: str) -> str:
+    return path if path.endswith("/") else path + "/"
+
+
+def resolve(parent: str, path: str, is_relative: bool) -> str:
+    """A path of the catalog as an absolute one; `parent` ends in a slash."""
+    return parent + path if is_relative else absolute(path)
+
+
+def to_uri(path: str) -> str:
+    """A path as a URI, every special character escaped, so that it can be handed to Hadoop's `Path` without a guess."""
+    match = _SCHEME.match(path)
+    if match is None:
+        return "file://" + quote(path)
+    rest = path[match.end() :]
+    return match[0] + quote(rest)
+
+
+def hive_values(path: str) -> dict[str, str | None]:
+    """The `name=value` directories of a path."""
+    values: dict[str, str | None] = {}
+    for part in path.split("/")[:-1]:
+        name, separator, value = part.partition("=")
+        if separator:
+            values[unquote(name)] = None if value == HIVE_NULL else unquote(value)
+    return values
