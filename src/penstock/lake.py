@@ -9,7 +9,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as T  # noqa: N812
 
 from penstock.catalog import objects
 from penstock.catalog.attach import AttachOptions, Catalog, open_catalog
@@ -18,7 +17,7 @@ from penstock.catalog.snapshots import all_snapshots, latest_snapshot, snapshot_
 from penstock.errors import AttachError, NotFoundError
 from penstock.model.changes import parse_changes, summarise
 from penstock.model.names import parse_table_name
-from penstock.model.objects import Macro, Schema, View
+from penstock.model.objects import Macro, Schema, TableInfo, View
 from penstock.model.options import OPTIONS, OptionValue
 from penstock.model.snapshots import Snapshot
 from penstock.spark.session import prepare
@@ -34,7 +33,7 @@ _TABLES = """table_name string, schema_id long, table_id long, table_uuid string
 
 
 class Lake:
-    """A DuckLake: its tables, its snapshots, its options. Made by `penstock.attach`; close it, or use it in a `with`."""
+    """A DuckLake: its tables, snapshots and options. Made by `penstock.attach`; close it, or use it in a `with`."""
 
     def __init__(self, catalog: Catalog, spark: SparkSession, pinned: Callable[[Lake], Snapshot] | None = None) -> None:
         self.catalog = catalog
@@ -47,7 +46,9 @@ class Lake:
     def __enter__(self) -> Lake:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -61,7 +62,7 @@ class Lake:
             self._table_at(schema, table)
         return Table(self, schema, table)
 
-    def _table_at(self, schema: str, table: str) -> objects.TableInfo:
+    def _table_at(self, schema: str, table: str) -> TableInfo:
         version = self.current_snapshot().id
         return objects.find_table(self.catalog.database, version, self.catalog.data_path, schema, table)
 
@@ -137,7 +138,7 @@ class Lake:
         return moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(zone))
 
     def _frame(self, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
-        return self.spark.createDataFrame(list(rows), T.StructType.fromDDL(schema))
+        return self.spark.createDataFrame(list(rows), schema)
 
 
 def attach(
@@ -169,7 +170,11 @@ def attach(
     catalog = open_catalog(uri, options)
     pinned = snapshot_version is not None or snapshot_time is not None
     try:
-        return Lake(catalog, prepare(spark), (lambda lake: lake.snapshot_at(snapshot_version, snapshot_time)) if pinned else None)
+        return Lake(
+            catalog,
+            prepare(spark),
+            (lambda lake: lake.snapshot_at(snapshot_version, snapshot_time)) if pinned else None,
+        )
     except NotFoundError as error:
         catalog.database.close()
         raise AttachError(f"{catalog.database.location} cannot be attached there: {error}") from None

@@ -51,9 +51,9 @@ class Table:
     ) -> DataFrame:
         """The rows at a snapshot, as a plain DataFrame; files are chosen when Spark plans a query on it.
 
-        `row_ids` adds DuckLake's row identifier as the last column, `rowid`. Spark's timestamps have microseconds: columns
-        of type timestamp_ns are cut to them ("truncate", the default, with a warning) or given as bigint nanoseconds since
-        1970 ("long").
+        `row_ids` adds DuckLake's row identifier as the last column, `rowid`. Spark's timestamps have microseconds:
+        columns of type timestamp_ns are cut to them ("truncate", the default, with a warning) or given as bigint
+        nanoseconds since 1970 ("long").
         """
         snapshot = self.lake.snapshot_at(version, timestamp).id
         database = self.lake.catalog.database
@@ -64,7 +64,9 @@ class Table:
             _warn_of_nanoseconds(scan.shape.columns, self.name)
         return scan.frame(contents)
 
-    def explain(self, predicate: str, *, version: int | None = None, timestamp: str | datetime | None = None) -> Explanation:
+    def explain(
+        self, predicate: str, *, version: int | None = None, timestamp: str | datetime | None = None
+    ) -> Explanation:
         """How many data files a query with this predicate reads, how many it leaves out, and why."""
         snapshot = self.lake.snapshot_at(version, timestamp).id
         with self.lake.catalog.database.consistent():
@@ -77,12 +79,14 @@ class Table:
         snapshot = self.lake.snapshot_at(version, timestamp).id
         info = self._info(snapshot)
         rows = listed_files(self.lake.catalog.database, info.id, info.path, snapshot)
-        return self.lake.spark.createDataFrame(rows, T.StructType.fromDDL(_FILES))
+        return self.lake.spark.createDataFrame(rows, _FILES)
 
     @property
     def columns(self) -> tuple[Column, ...]:
         snapshot = self.lake.current_snapshot().id
-        return objects.columns_at(objects.column_versions(self.lake.catalog.database, self._info(snapshot).id), snapshot)
+        return objects.columns_at(
+            objects.column_versions(self.lake.catalog.database, self._info(snapshot).id), snapshot
+        )
 
     @property
     def schema(self) -> T.StructType:

@@ -68,12 +68,16 @@ def _check_tables(database: Database, options: AttachOptions) -> None:
             )
         raise AttachError(
             f"{location} is not a DuckLake: it has no table ducklake_metadata"
-            + (f" in schema {options.metadata_schema!r}" if options.metadata_schema else "; check the location, or metadata_schema")
+            + (
+                f" in schema {options.metadata_schema!r}"
+                if options.metadata_schema
+                else "; check the location, or metadata_schema"
+            )
         )
 
 
 def _check_version(database: Database, options: AttachOptions) -> None:
-    version = str(database.value("SELECT \"value\" FROM ducklake_metadata WHERE \"key\" = 'version'"))
+    version = str(database.value('SELECT "value" FROM ducklake_metadata WHERE "key" = \'version\''))
     location = database.location
     if version != FORMAT_VERSION:
         if _number(version) < _number(FORMAT_VERSION):
@@ -94,14 +98,16 @@ def _number(version: str) -> tuple[int, ...]:
 
 
 def _check_encryption(database: Database, options: AttachOptions) -> None:
-    stored = database.value("SELECT \"value\" FROM ducklake_metadata WHERE \"key\" = 'encrypted'") == "true"
+    stored = database.value('SELECT "value" FROM ducklake_metadata WHERE "key" = \'encrypted\'') == "true"
     if options.encrypted is not None and options.encrypted != stored:
         state = "encrypted" if stored else "not encrypted"
-        raise AttachError(f"{database.location} is {state}, which is settled when a lake is made; leave `encrypted` out")
+        raise AttachError(
+            f"{database.location} is {state}, which is settled when a lake is made; leave `encrypted` out"
+        )
 
 
 def _located(database: Database, options: AttachOptions) -> Catalog:
-    stored = database.value("SELECT \"value\" FROM ducklake_metadata WHERE \"key\" = 'data_path' AND \"scope\" IS NULL")
+    stored = database.value('SELECT "value" FROM ducklake_metadata WHERE "key" = \'data_path\' AND "scope" IS NULL')
     given = options.data_path or stored
     if given is None:
         raise AttachError(f"{database.location} names no data path; give data_path")
@@ -125,5 +131,3 @@ def _has_relative_files(database: Database) -> bool:
              JOIN ducklake_table t ON t.table_id = f.table_id JOIN ducklake_schema s ON s.schema_id = t.schema_id
              WHERE f.path_is_relative = ? AND t.path_is_relative = ? AND s.path_is_relative = ?"""
     return bool(database.value(sql, [True, True, True]))
-
-

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
+from math import copysign
 from typing import Any
 
 from penstock.catalog.dialects import GREATEST_REAL, Dialect, form
@@ -15,6 +16,7 @@ from penstock.predicates.values import Cut, Interval, Scalar
 
 # Statistics of a float32 column, which may be float64 by now, are the shortest text that reads as the same float32.
 _FLOAT_SLACK = 1e-6
+_FLOAT_STEP = 2.0**-149  # between the smallest float32s, whose texts have no more than one right digit
 _REAL_SLACK = 1e-12
 _BELOW_ALL, _ABOVE_ALL = "", ":"  # around every text that begins with a digit
 
@@ -99,14 +101,12 @@ def _decimals(type: Type, dialect: Dialect) -> Comparison | None:
     )
 
 
-def _approximate(
-    reading: Callable[[str], str], slack: float, placeholder: str = "?", shift: float = 0.0
-) -> Comparison:
+def _approximate(reading: Callable[[str], str], slack: float, placeholder: str = "?", shift: float = 0.0) -> Comparison:
     """Numbers that are known but for a relative error: a bound is moved by as much."""
 
     def moved(value: Scalar, factor: float) -> float:
         real = _clamped(float(value) + shift)
-        return _clamped(real + abs(real) * factor)
+        return _clamped(real + abs(real) * factor + copysign(_FLOAT_STEP, factor))
 
     return Comparison(
         (reading,),

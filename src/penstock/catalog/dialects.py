@@ -147,7 +147,8 @@ class SQLiteDialect(Dialect):
 
     def number(self, text: str) -> str:
         # JSON that begins with a digit or a minus is a number.
-        return f"CASE WHEN json_valid({text}) AND {text} GLOB '[-0-9]*' THEN CAST({text} AS REAL) END"
+        number = f"json_valid({text}) AND {text} GLOB '[-0-9]*'"
+        return f"CASE WHEN {number} AND ABS({text}) <= {GREATEST_REAL!r} THEN CAST({text} AS REAL) END"
 
     def timed(self, text: str, form: Form) -> str:
         start = form.start.replace("0", "[0-9]")

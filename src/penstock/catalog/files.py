@@ -24,7 +24,7 @@ _FILES_REPLACED = ("merge_adjacent", "compacted_table")
 class FileScope:
     """A table's files at one snapshot, as the catalog stood when the scan was made.
 
-    Files with an id from `next_file_id` on came later: maintenance may date them back, and their rows were seen already.
+    Files with an id from `next_file_id` on came later: maintenance may date them back, but their rows were seen.
     """
 
     database: Database
@@ -105,12 +105,16 @@ class FileScope:
     def check(self) -> None:
         """Whether the files are still those that the scan was made for."""
         if not self.database.query("SELECT 1 FROM ducklake_snapshot WHERE snapshot_id = ?", [self.version]):
-            raise StaleReadError(f"snapshot {self.version} was expired since this DataFrame was made; call read() again")
+            raise StaleReadError(
+                f"snapshot {self.version} was expired since this DataFrame was made; call read() again"
+            )
         later = "SELECT changes_made FROM ducklake_snapshot_changes WHERE snapshot_id > ?"
         for (text,) in self.database.query(later, [self.seen_snapshot]):
             for change in parse_changes(text):
                 if change.kind in _FILES_REPLACED and change.value == str(self.table_id):
-                    raise StaleReadError("the table's files were merged since this DataFrame was made; call read() again")
+                    raise StaleReadError(
+                        "the table's files were merged since this DataFrame was made; call read() again"
+                    )
 
     def _shown(self) -> str:
         return f"d.table_id = ? AND {visible('d')} AND d.data_file_id < ?"
@@ -131,7 +135,9 @@ class FileScope:
         conditions = [
             "d.mapping_id IS NULL" if group.mapping_id is None else f"d.mapping_id = {group.mapping_id}",
             f"d.encryption_key IS {'NOT NULL' if group.encrypted else 'NULL'}",
-            f"d.partial_max > {self.version}" if group.partial else f"(d.partial_max IS NULL OR d.partial_max <= {self.version})",
+            f"d.partial_max > {self.version}"
+            if group.partial
+            else f"(d.partial_max IS NULL OR d.partial_max <= {self.version})",
             f"{self._era()} = {group.era}",
             f"{'' if group.deleted else 'NOT '}({deleted})",
         ]

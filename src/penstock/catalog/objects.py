@@ -68,7 +68,9 @@ def was_ever_a_table(database: Database, name: str) -> bool:
 def require_column(columns: Iterable[Column], name: str, table: str) -> Column:
     found = find_column(columns, name)
     if found is None:
-        raise NotFoundError(f"table {table} has no column {name!r}; it has {', '.join(column.name for column in columns)}")
+        raise NotFoundError(
+            f"table {table} has no column {name!r}; it has {', '.join(column.name for column in columns)}"
+        )
     return found
 
 
@@ -91,7 +93,11 @@ def column_versions(database: Database, table_id: int) -> list[ColumnVersion]:
 
 def columns_at(versions: Iterable[ColumnVersion], version: int) -> tuple[Column, ...]:
     """The tree of columns that a snapshot shows, from a table's column versions."""
-    shown = [v for v in versions if v.column.begin_snapshot <= version and (v.end_snapshot is None or v.end_snapshot > version)]
+    shown = [
+        v
+        for v in versions
+        if v.column.begin_snapshot <= version and (v.end_snapshot is None or v.end_snapshot > version)
+    ]
     children: dict[int | None, list[ColumnVersion]] = defaultdict(list)
     for item in sorted(shown, key=lambda v: (v.order, v.column.id)):
         children[item.parent_id].append(item)
@@ -140,7 +146,8 @@ def current_partition_id(database: Database, version: int, table_id: int) -> int
 def sort_order(database: Database, version: int, table_id: int) -> tuple[SortKey, ...]:
     rows = database.query(
         f"""SELECT e.expression, e.dialect, e.sort_direction, e.null_order
-            FROM ducklake_sort_info i JOIN ducklake_sort_expression e ON e.sort_id = i.sort_id AND e.table_id = i.table_id
+            FROM ducklake_sort_info i
+            JOIN ducklake_sort_expression e ON e.sort_id = i.sort_id AND e.table_id = i.table_id
             WHERE i.table_id = ? AND {visible("i")} ORDER BY e.sort_key_index""",
         [table_id, version, version],
     )
@@ -154,7 +161,9 @@ def views(database: Database, version: int, data_path: str) -> list[View]:
             WHERE {visible()} ORDER BY view_id""",
         [version, version],
     )
-    return [View(r[0], names[r[1]], r[2], r[3], r[4], r[5], tags(database, version, r[0])) for r in rows if r[1] in names]
+    return [
+        View(r[0], names[r[1]], r[2], r[3], r[4], r[5], tags(database, version, r[0])) for r in rows if r[1] in names
+    ]
 
 
 def macros(database: Database, version: int, data_path: str) -> list[Macro]:
@@ -175,6 +184,7 @@ def _implementations(database: Database, macro_id: int) -> tuple[MacroImplementa
     ):
         parameters[impl_id].append(MacroParameter(*values))
     rows = database.query(
-        'SELECT impl_id, dialect, "sql", "type" FROM ducklake_macro_impl WHERE macro_id = ? ORDER BY impl_id', [macro_id]
+        'SELECT impl_id, dialect, "sql", "type" FROM ducklake_macro_impl WHERE macro_id = ? ORDER BY impl_id',
+        [macro_id],
     )
     return tuple(MacroImplementation(r[1], r[2], r[3], tuple(parameters[r[0]])) for r in rows)

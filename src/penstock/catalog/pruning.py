@@ -17,12 +17,12 @@ from penstock.model.columns import Column
 from penstock.model.types import Type
 from penstock.partitioning import Bucket, PartitionField, PartitionSpec
 from penstock.partitioning.buckets import same_buckets
-from penstock.predicates.implication import And, Anything, ColumnIn, Implication, Nothing, Or, size, summary
+from penstock.predicates.implication import And, ColumnIn, Implication, Nothing, Or, size, summary
 from penstock.predicates.values import Interval, ValueSet
 
 _MOST_INTERVALS = 64
 _MOST_POINTS = 1000
-_MOST_CONDITIONS = 64  # inside one OR
+_MOST_CONDITIONS = 16  # inside one OR, each a scan of its own
 _NO_PARTITION = -1
 
 
@@ -45,13 +45,12 @@ class Source:
 
     def files(self, rows: Condition) -> Condition:
         """The data files `d` that have such a row."""
-        sql = f"d.data_file_id IN (SELECT data_file_id FROM {self.table} WHERE table_id = ? AND {rows.sql})"
+        where = f"table_id = ? AND data_file_id IS NOT NULL AND {rows.sql}"
+        sql = f"d.data_file_id IN (SELECT data_file_id FROM {self.table} WHERE {where})"
         parameters: tuple[Any, ...] = (self.table_id, *rows.parameters)
         if self.partition_id is None:
             return Condition(sql, parameters)
-        return Condition(
-            f"(COALESCE(d.partition_id, {_NO_PARTITION}) = ? AND {sql})", (self.partition_id, *parameters)
-        )
+        return Condition(f"(COALESCE(d.partition_id, {_NO_PARTITION}) = ? AND {sql})", (self.partition_id, *parameters))
 
 
 @dataclass(frozen=True)
@@ -82,14 +81,14 @@ def prunings(
     return tuple(planner.prunings(implication))
 
 
-def keep(prunings: Iterable[Pruning]) -> Condition:
+def keep(prunings: Sequence[Pruning]) -> Condition:
     """The condition for the files that none of these prunes, with one scan for each source."""
-    simple = [one for one in prunings if one.source is not None]
     conditions = [Condition(one.sql, one.parameters) for one in prunings if one.source is None]
-    for source, group in groupby(sorted(simple, key=_source_order), key=lambda one: one.source):
+    simple = sorted((one for one in prunings if one.source is not None), key=_source_order)
+    for source, group in groupby(simple, key=lambda one: one.source):
         if source is not None:
             conditions.append(source.files(_any(one.rows for one in group if one.rows is not None)))
-    return _all(Condition(f"NOT {one.sql}", one.parameters) for one in conditions)
+    return _all(Condition(f"NOT ({one.sql})", one.parameters) for one in conditions)
 
 
 class _Planner:
@@ -141,9 +140,9 @@ class _Planner:
         yield self.simple(f"partition {field.transform.describe(wanted.path)}", source, field.key_index, rows)
 
     def always_hashed_alike(self, column: Column) -> Condition:
-        """Files keep the buckets of the type that their column had when they, or what they were made of, were written."""
+        """A file keeps the buckets of the type that its column had when its rows were written; so do rewritten ones."""
         types = same_buckets(column.type)
-        other = f"table_id = ? AND column_id = ? AND column_type NOT IN ({_placeholders(types)})"
+        other = f"table_id = ? AND column_id = ? AND column_type NOT IN ({', '.join('?' * len(types))})"
         sql = f"(SELECT COUNT(*) FROM {self.table('ducklake_column')} WHERE {other}) = 0"
         return Condition(sql, (self.table_id, column.id, *types))
 
@@ -154,7 +153,103 @@ class _Planner:
 
     def alternatives(self, either: Or) -> Iterator[Pruning]:
         """A file is pruned where every alternative is excluded, by whatever excludes it."""
-        found = [keep_none(self.prunings(child)) for child in either.children]
-        if all(one is not None for one in found):
-            every = _all(one for one in found if one is not None)
-            yield Pruning(every.sql, every.parameters, "each of " + ...)
+        excluded = [tuple(self.prunings(child)) for child in either.children]
+        if all(excluded):
+            every = _all(_any(ways) for ways in excluded)
+            reasons = dict.fromkeys(one.reason for ways in excluded for one in ways)
+            yield Pruning(every.sql, every.parameters, " and ".join(reasons))
+
+
+def statistics_without(values: ValueSet, type: Type, dialect: Dialect) -> Condition | None:
+    """The condition on rows of statistics that leave none of these values possible."""
+    only_nulls = Condition("(value_count = 0 AND null_count > 0)")  # 0 and 0 is what types without statistics have
+    outside = _outside("max_value", "min_value", values.coarsened(_MOST_INTERVALS), comparison(type, dialect))
+    if outside is not None and values.nan:
+        outside = _all([outside, Condition("contains_nan = FALSE")])
+    if not values.null:
+        return only_nulls if outside is None else _any([only_nulls, outside])
+    return None if outside is None else _all([Condition("null_count = 0"), outside])
+
+
+def value_without(values: ValueSet, type: Type, dialect: Dialect) -> Condition | None:
+    """The condition on rows of partition values that are none of these values."""
+    compared = comparison(type, dialect)
+    null = Condition("partition_value IS NULL")
+    listed, rest = _listed(values, compared)
+    outside = _outside("partition_value", "partition_value", rest, compared)
+    if outside is None or compared is None:
+        return None if values.null else null
+    conditions = [outside, _not_in("partition_value", listed, compared), Condition("partition_value IS NOT NULL")]
+    if values.nan:
+        conditions.append(Condition(f"{compared.readings[0]('partition_value')} IS NOT NULL"))
+    other = _all(one for one in conditions if one is not None)
+    return other if values.null else _any([null, other])
+
+
+def _outside(greatest: str, least: str, values: ValueSet, compared: Comparison | None) -> Condition | None:
+    """No interval meets the values from `least` to `greatest`; None where that is never known."""
+    if not values.intervals:
+        return _TRUE
+    if compared is None:
+        return None
+    apart = [_apart(greatest, least, one, compared) for one in values.intervals]
+    known = [one for one in apart if one is not None]
+    return _all(known) if len(known) == len(apart) else None
+
+
+def _apart(greatest: str, least: str, one: Interval, compared: Comparison) -> Condition | None:
+    below = None if one.low is None else compared.below(one.low)
+    beyond = None if one.high is None else compared.beyond(one.high)
+    ways = [
+        _compare(text, bound, compared) for text, bound in ((greatest, below), (least, beyond)) if bound is not None
+    ]
+    return _any(ways) if ways else None
+
+
+def _compare(text: str, bound: Bound, compared: Comparison) -> Condition:
+    return _all(
+        Condition(f"{reading(text)} {bound.operator} {compared.placeholder}", (bound.parameter,))
+        for reading in compared.readings
+    )
+
+
+def _listed(values: ValueSet, compared: Comparison | None) -> tuple[tuple[Any, ...], ValueSet]:
+    """The single values of a set that can be named one by one, and the rest of the set."""
+    if compared is None:
+        return (), values
+    named = [(one, compared.point(one)) for one in values.intervals]
+    points = tuple(point for _, point in named if point is not None)
+    if len(points) > _MOST_POINTS:
+        return (), values.coarsened(_MOST_INTERVALS)
+    rest = ValueSet(tuple(one for one, point in named if point is None), values.null, values.nan)
+    return points, rest.coarsened(_MOST_INTERVALS)
+
+
+def _not_in(text: str, points: tuple[Any, ...], compared: Comparison) -> Condition | None:
+    if not points:
+        return None
+    options = ", ".join([compared.placeholder] * len(points))
+    return Condition(f"{compared.readings[0](text)} NOT IN ({options})", points)
+
+
+def _source_order(one: Pruning) -> tuple[str, int]:
+    if one.source is None or one.source.partition_id is None:
+        return "", _NO_PARTITION
+    return one.source.table, one.source.partition_id
+
+
+_TRUE = Condition("1 = 1")
+
+
+def _all(conditions: Iterable[Condition]) -> Condition:
+    return _joined(" AND ", conditions)
+
+
+def _any(conditions: Iterable[Condition]) -> Condition:
+    return _joined(" OR ", conditions)
+
+
+def _joined(joint: str, conditions: Iterable[Condition]) -> Condition:
+    parts = list(conditions) or [_TRUE]
+    sql = joint.join(part.sql for part in parts)
+    return Condition(f"({sql})" if len(parts) > 1 else sql, tuple(p for part in parts for p in part.parameters))

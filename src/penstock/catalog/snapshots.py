@@ -30,7 +30,9 @@ def snapshot_by_version(database: Database, version: int) -> Snapshot:
     rows = database.query(f"{_SELECT} WHERE s.snapshot_id = ?", [version])
     if not rows:
         low, high = database.query("SELECT min(snapshot_id), max(snapshot_id) FROM ducklake_snapshot")[0]
-        raise NotFoundError(f"snapshot {version} does not exist or was expired; this lake has snapshots {low} to {high}")
+        raise NotFoundError(
+            f"snapshot {version} does not exist or was expired; this lake has snapshots {low} to {high}"
+        )
     return _snapshot(database, rows[0])
 
 

@@ -33,7 +33,10 @@ OPTIONS = {
         Option("encrypted", "Whether or not to encrypt Parquet files written to the data path", "false", _GLOBAL),
         Option("expire_older_than", "How old snapshots must be to be expired by default", None, _GLOBAL),
         Option(
-            "hive_file_pattern", "If partitioned data should be written in a Hive-style folder structure", "true", _ANYWHERE
+            "hive_file_pattern",
+            "If partitioned data should be written in a Hive-style folder structure",
+            "true",
+            _ANYWHERE,
         ),
         Option("parquet_compression_level", "Compression level for Parquet files", "3", _ANYWHERE),
         Option(
@@ -52,7 +55,10 @@ OPTIONS = {
             _ANYWHERE,
         ),
         Option(
-            "require_commit_message", "If an explicit commit message is required for a snapshot commit.", "false", _GLOBAL
+            "require_commit_message",
+            "If an explicit commit message is required for a snapshot commit.",
+            "false",
+            _GLOBAL,
         ),
         Option(
             "rewrite_delete_threshold",

@@ -1,7 +1,7 @@
 """DuckDB SQL that turns rows of an older shape of a table into the shape and types that Penstock shows.
 
-Inlined rows and encrypted files hold values under the names and types of the snapshot that wrote them. The SQL made here
-follows the column ids from that shape to the one that is read.
+Inlined rows and encrypted files hold values under the names and types of the snapshot that wrote them. The SQL made
+here follows the column ids from that shape to the one that is read.
 """
 
 from __future__ import annotations
@@ -147,7 +147,10 @@ def _same_shape(new: Column, old: Column) -> bool:
     return (
         new.type == old.type
         and len(new.children) == len(old.children)
-        and all(a.id == b.id and a.name == b.name and _same_shape(a, b) for a, b in zip(new.children, old.children, strict=True))
+        and all(
+            a.id == b.id and a.name == b.name and _same_shape(a, b)
+            for a, b in zip(new.children, old.children, strict=True)
+        )
     )
 
 

@@ -60,7 +60,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 @dataclass(frozen=True)
 class Type:
-    """One DuckLake type by its name in `ducklake_column.column_type`; nested types have their children in the column."""
+    """A DuckLake type by its name in `ducklake_column.column_type`; nested types have their children in the column."""
 
     name: str
     precision: int = 0

@@ -103,9 +103,7 @@ class Calendar(Transform):
         if type.order not in (Order.DATE, Order.TIMESTAMP) or type.name == "timestamptz":
             return None
         # The parts of infinity are NULL: a NULL partition can hold more than NULLs.
-        unit = DAY if type.order is Order.DATE else 1
-        micros = (Interval(_times(low, unit), _times(high, unit)) for low, high in values.intervals)
-        return self.parts(ValueSet.of(micros, null=True))
+        return self.parts(ValueSet.of((_in_micros(one, type) for one in values.intervals), null=True))
 
     @abstractmethod
     def part(self, micros: int) -> int: ...
@@ -197,7 +195,21 @@ def parse_transform(text: str) -> Transform:
 def _micros(value: Scalar, type: Type) -> int:
     if type.order is Order.DATE:
         return int(value) * DAY
-    return int(value) // 1000 if type.name == "timestamp_ns" else int(value)
+    return _toward_zero(int(value)) if type.name == "timestamp_ns" else int(value)
+
+
+def _toward_zero(nanos: int) -> int:
+    """The microsecond whose parts DuckDB takes: before 1970 that is the next one, where Spark shows the last one."""
+    return nanos // 1000 if nanos >= 0 else -(-nanos // 1000)
+
+
+def _in_micros(one: Interval, type: Type) -> Interval:
+    """The microseconds that a row in an interval of its column can have its parts of."""
+    unit = DAY if type.order is Order.DATE else 1
+    later = 1 if type.name == "timestamp_ns" else 0
+    low = None if one.low is None else Cut(one.low.value * unit)
+    high = None if one.high is None else Cut(one.high.value * unit + later)
+    return Interval(low, high)
 
 
 def _points(values: ValueSet, type: Type) -> list[Scalar] | None:
@@ -221,10 +233,6 @@ def _points(values: ValueSet, type: Type) -> list[Scalar] | None:
 
 def _step_values(steps: Grid, first: int, end: int) -> Iterator[Scalar]:
     return map(steps.value, range(first, end))
-
-
-def _times(cut: Cut | None, unit: int) -> Cut | None:
-    return None if cut is None else Cut(cut.value * unit)
 
 
 def _mapped(one: Interval, part: Callable[[int], int]) -> Interval:

@@ -89,10 +89,7 @@ class Reference:
 
     column: Column
     path: str
-
-    @property
-    def type(self) -> SparkType:
-        return shown_type(self.column.type)
+    type: SparkType
 
 
 @dataclass(frozen=True)
@@ -121,7 +118,7 @@ def expression(node: Any, columns: Sequence[Column]) -> Expression:
             column = find_path(columns, path)
             if column is None:
                 raise NotUnderstood(f"no column {path}")
-            return Reference(column, ".".join(path))
+            return Reference(column, ".".join(path), shown_type(column.type))
         case ["cast", str(type), inner]:
             return Cast(spark_type(type), expression(inner, columns))
         case ["year", inner]:

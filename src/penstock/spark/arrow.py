@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
@@ -23,7 +24,7 @@ def carried_schema(columns: Sequence[Column], nanoseconds: bool, others: Sequenc
     return schema
 
 
-def shown_columns(columns: Sequence[Column], nanoseconds: bool) -> list[F.Column]:
+def shown_columns(columns: Sequence[Column], nanoseconds: bool) -> list[SparkColumn]:
     """What has crossed, under the columns' names and types."""
     reading = Reading(nanoseconds, FROM_ARROW)
     return [reading.shown(column, F.col(f"v{i}")).alias(column.name) for i, column in enumerate(columns)]

@@ -2,86 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.catalog.objects import columns_at
-from penstock.model.files import DataFile, DeleteFile
+from penstock.model.files import DataFile
 from penstock.model.reshape import quoted, select_list
-from penstock.spark.arrow import as_spark_expects, carried_schema
+from penstock.spark.arrow import as_spark_expects
 from penstock.spark.shape import Shape
 from penstock.storage.encryption import connect, read_encrypted
 
-_MOST_TASKS = 200
-_JOB = T.StructType(
-    [T.StructField(name, T.StringType()) for name in ("path", "key", "select")]
-    + [T.StructField(name, T.LongType()) for name in ("file", "row_id_start")]
+ENCRYPTED_FILE = (
+    T.StructType()
+    .add("file", T.LongType())
+    .add("row_id_start", T.LongType())
+    .add("location", T.StringType())
+    .add("key", T.StringType())
+    .add("select", T.StringType())
 )
-Job = tuple[str, str, str, int, int | None]
+_BATCH_ROWS = 65536
+_EMBEDDED = ("_ducklake_internal_row_id", "_ducklake_internal_snapshot_id")
+Reader = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def encrypted_rows(spark: SparkSession, files: Sequence[DataFile], shape: Shape, others: Sequence[str]) -> DataFrame:
-    """Columns `v0, v1, ...` and the others: file, row id start, position, embedded row id, embedded snapshot id."""
-    jobs = [(file.path, file.encryption_key or "", _select(file, shape), file.id, file.row_id_start) for file in files]
-    schema = carried_schema(shape.columns, shape.nanoseconds, others)
-    return _jobs(spark, jobs).mapInArrow(_reader(schema, _row_sql), schema)
-
-
-def encrypted_positions(spark: SparkSession, files: Sequence[DeleteFile], version: int, schema: T.StructType) -> DataFrame:
-    """File and position of the rows that encrypted delete files delete up to a snapshot."""
-    jobs = [(file.path, file.encryption_key or "", str(version), file.data_file_id, None) for file in files]
-    return _jobs(spark, jobs).mapInArrow(_reader(schema, _position_sql), schema)
-
-
-def _select(file: DataFile, shape: Shape) -> str:
+def encrypted_file(file: DataFile, shape: Shape) -> tuple[object, ...]:
+    """A file's row of `ENCRYPTED_FILE`: how to read it, and the SQL that brings its rows into the table's shape."""
     written = columns_at(shape.history, file.begin_snapshot)
     values = {column.id: quoted(column.name) for column in written}
-    return select_list(shape.columns, written, values, nanoseconds=shape.nanoseconds)
+    select = select_list(shape.columns, written, values, nanoseconds=shape.nanoseconds)
+    return (file.id, file.row_id_start, file.path, file.encryption_key, select)
 
 
-def _jobs(spark: SparkSession, jobs: Sequence[Job]) -> DataFrame:
-    """As an RDD, because the rows of a local relation, keys and all, would be printed with the plan."""
-    return spark.createDataFrame(spark.sparkContext.parallelize(jobs, max(1, min(len(jobs), _MOST_TASKS))), _JOB)
+def read_encrypted_rows(schema: T.StructType) -> Reader:
+    """Columns `v0, v1, ...`, then file, row id start, position, embedded row id and snapshot id."""
+
+    def rows(columns: set[str], job: dict[str, Any]) -> str:
+        embedded = [name if name in columns else "CAST(NULL AS BIGINT)" for name in _EMBEDDED]
+        start = "NULL" if job["row_id_start"] is None else job["row_id_start"]
+        constants = f"CAST({job['file']} AS BIGINT), CAST({start} AS BIGINT)"
+        return f"{job['select']}, {constants}, file_row_number, {', '.join(embedded)}"
+
+    return _reader(schema, rows)
 
 
-def _row_sql(columns: set[str], select: str, source: str) -> str:
-    embedded = [
-        name if name in columns else "CAST(NULL AS BIGINT)"
-        for name in ("_ducklake_internal_row_id", "_ducklake_internal_snapshot_id")
-    ]
-    return f"SELECT {select}, file_row_number, {embedded[0]}, {embedded[1]} FROM {source}"
+def read_encrypted_positions(version: int, schema: T.StructType) -> Reader:
+    """File and position of the rows that encrypted delete files delete up to a snapshot."""
 
+    def positions(columns: set[str], job: dict[str, Any]) -> str:
+        return f"CAST({job['file']} AS BIGINT), pos"
 
-def _position_sql(columns: set[str], version: str, source: str) -> str:
-    snapshot = "_ducklake_internal_snapshot_id"
-    where = f"{snapshot} IS NULL OR {snapshot} <= {version}" if snapshot in columns else "true"
-    return f"SELECT pos FROM {source} WHERE {where}"
+    def where(columns: set[str]) -> str:
+        return f"coalesce({_EMBEDDED[1]}, 0) <= {version}" if _EMBEDDED[1] in columns else "true"
+
+    return _reader(schema, positions, where)
 
 
 def _reader(
-    schema: T.StructType, sql: Callable[[set[str], str, str], str]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    schema: T.StructType,
+    select: Callable[[set[str], dict[str, Any]], str],
+    where: Callable[[set[str]], str] = lambda columns: "true",
+) -> Reader:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         connection = connect()
         for batch in batches:
             for job in batch.to_pylist():
-                source = read_encrypted(job["path"], job["key"])
+                source = read_encrypted(job["location"], job["key"])
                 columns = {row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
-                result = connection.execute(sql(columns, job["select"], source)).to_arrow_reader(65536)
-                for rows in result:
-                    yield from _finished(rows, job["file"], job["row_id_start"], schema)
+                sql = f"SELECT {select(columns, job)} FROM {source} WHERE {where(columns)}"
+                for rows in connection.execute(sql).to_arrow_reader(_BATCH_ROWS):
+                    named = pa.table(rows.columns, names=schema.names)
+                    yield from as_spark_expects(named, schema).to_batches()
 
     return read
-
-
-def _finished(rows: pa.RecordBatch, file: int, row_id_start: int | None, schema: T.StructType) -> Iterator[pa.RecordBatch]:
-    """The file's constants take their place between the columns that were read."""
-    constants = {"_penstock_file": file, "_penstock_deleted_file": file, "_penstock_row_id_start": row_id_start}
-    read = iter(rows.columns)
-    columns = [
-        pa.array([constants[name]] * rows.num_rows, pa.int64()) if name in constants else next(read) for name in schema.names
-    ]
-    yield from as_spark_expects(pa.table(columns, names=schema.names), schema).to_batches()

@@ -55,8 +55,6 @@ def explain(scan: Scan, contents: Contents, predicate: str) -> Explanation:
 
 
 def _group(scan: Scan, group: FileGroup, contents: Contents, predicate: str) -> tuple[int, dict[str, int]]:
-    if group.encrypted:
-        return group.file_count, {}
     recorders: list[_Recorder] = []
 
     def recorded(planner: Planner) -> _Recorder:

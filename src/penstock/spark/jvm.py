@@ -12,7 +12,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-_SOURCES = ("FilterText", "CatalogFileIndex")
+_SOURCES = ("FilterText", "CatalogFileIndex", "FollowFilters")
 _loaders: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _lock = threading.Lock()
 
@@ -40,13 +40,20 @@ def file_index(
 ) -> Any:
     """A Spark `FileIndex` that asks `planner` for files: filters as JSON in, records of files out."""
     gateway: Any = spark.sparkContext._gateway
-    ensure_callback_server_started(gateway)
+    start_callbacks: Any = ensure_callback_server_started
+    start_callbacks(gateway)
     index = _new(spark, "penstock.CatalogFileIndex")
     jvm: Any = spark._jvm
     names = jvm.java.util.HashMap()
     for sql, name in derived.items():
         names.put(sql, name)
     return index.init(_Function(planner), java_type(spark, constants), names, size_in_bytes, description)
+
+
+def install_rules(spark: SparkSession) -> None:
+    """Add Penstock's optimizer rule to a session, once."""
+    rule: Any = _new(spark, "penstock.FollowFilters")
+    rule.install(spark._jsparkSession)
 
 
 def java_type(spark: SparkSession, schema: StructType) -> Any:

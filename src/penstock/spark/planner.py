@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from penstock.catalog.files import FileScope
-from penstock.catalog.pruning import Pruning, keep, prunings
+from penstock.catalog.pruning import Condition, Pruning, keep, prunings
 from penstock.model.columns import Column
 from penstock.model.files import DataFile, FileGroup
 from penstock.partitioning import PartitionSpec
 from penstock.predicates import implied_by
-from penstock.spark.mapped import MappedReading
 from penstock.spark.relation import records
 
 
@@ -27,13 +26,16 @@ class Planner:
     specs: Sequence[PartitionSpec]
     group: FileGroup
     columns: Sequence[Column]  # under the names that the filters use
-    numbered: bool = False
-    mapped: MappedReading | None = None
+    constants_of: Callable[[DataFile], tuple[object, ...]] = lambda file: ()
 
     def __call__(self, filters: str) -> str:
         self.scope.check()
-        files = self.scope.data_files(self.group, keep(self.prunings(filters)))
-        return records((file.path, file.size, self._constants(file)) for file in files)
+        files = self.scope.data_files(self.group, self.keep(filters))
+        return records((file.path, file.size, self.constants_of(file)) for file in files)
+
+    def keep(self, filters: str) -> Condition:
+        """True for the data files that can hold a row that passes the filters."""
+        return keep(self.prunings(filters))
 
     def prunings(self, filters: str) -> tuple[Pruning, ...]:
         """The reasons that the filters give to leave files out."""
@@ -42,7 +44,3 @@ class Planner:
         by_id = {item.id: item for column in self.columns for item in column.walk()}
         implication = implied_by(each, self.columns, time_zone)
         return prunings(implication, self.scope.table_id, self.specs, by_id, self.scope.database.dialect)
-
-    def _constants(self, file: DataFile) -> tuple[object, ...]:
-        numbers = (file.id, file.row_id_start) if self.numbered else ()
-        return (*numbers, *self.mapped.constants_of(file.path)) if self.mapped else numbers

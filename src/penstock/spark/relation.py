@@ -1,42 +1,51 @@
-"""A DataFrame over Parquet files that the catalog chooses while Spark plans."""
+"""DataFrames over files that the catalog chooses while Spark plans."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BinaryType, LongType, StringType, StructType, TimestampType
 
-from penstock.spark.jvm import file_index, java_type
+from penstock.spark.jvm import java_type
 from penstock.storage.paths import to_uri
 
 RECORD, FIELD, NULL = "\x1e", "\x1f", "\x00"
 # Proleptic dates as they stand in the files: nothing but Spark 2 ever wrote them otherwise.
 _PARQUET_OPTIONS = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+_BINARY_FILE = (
+    StructType()
+    .add("path", StringType(), False)
+    .add("modificationTime", TimestampType(), False)
+    .add("length", LongType(), False)
+    .add("content", BinaryType(), True)
+)
 
 
-def parquet_relation(
-    spark: SparkSession,
-    planner: Callable[[str], str],
-    schema: StructType,
-    constants: StructType,
-    size_in_bytes: int,
-    description: str,
-    derived: Mapping[str, str] | None = None,
-) -> DataFrame:
-    """Spark's own vectorised Parquet scan; every file brings its values of the constant columns."""
+def parquet_rows(spark: SparkSession, index: Any, schema: StructType) -> DataFrame:
+    """Spark's own vectorised Parquet scan of an index's files; each brings its values of the constant columns."""
+    sources: Any = spark._jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
+    return _frame(spark, index, schema, sources.parquet.ParquetFileFormat(), _PARQUET_OPTIONS)
+
+
+def file_rows(spark: SparkSession, index: Any) -> DataFrame:
+    """One row for each of an index's files: its constants. The files are left to Python to read."""
+    sources: Any = spark._jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
+    frame = _frame(spark, index, _BINARY_FILE, sources.binaryfile.BinaryFileFormat(), {})
+    return frame.drop(*_BINARY_FILE.names)
+
+
+def _frame(spark: SparkSession, index: Any, schema: StructType, file_format: Any, options: dict[str, str]) -> DataFrame:
     jvm: Any = spark._jvm
     session: Any = spark._jsparkSession
-    index = file_index(spark, planner, constants, derived or {}, size_in_bytes, description)
-    sources = jvm.org.apache.spark.sql.execution.datasources
-    relation = sources.HadoopFsRelation(
+    relation = jvm.org.apache.spark.sql.execution.datasources.HadoopFsRelation(
         index,
-        java_type(spark, constants),
+        index.partitionSchema(),
         java_type(spark, schema),
         jvm.scala.Option.empty(),
-        sources.parquet.ParquetFileFormat(),
-        jvm.PythonUtils.toScalaMap(_PARQUET_OPTIONS),
+        file_format,
+        jvm.PythonUtils.toScalaMap(options),
         session,
     )
     return DataFrame(session.baseRelationToDataFrame(relation), spark)

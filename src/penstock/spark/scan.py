@@ -16,17 +16,18 @@ from pyspark.sql import types as T  # noqa: N812
 from penstock.catalog.files import FileScope
 from penstock.catalog.inlined import inlined_rows
 from penstock.model.columns import Column
-from penstock.model.files import DeleteKind, FileGroup, MappedField
+from penstock.model.files import DataFile, DeleteKind, FileGroup, MappedField
 from penstock.partitioning import PartitionSpec
 from penstock.spark.arrow import carried_schema, shown_columns, to_frame
 from penstock.spark.defaults import EXISTS_DEFAULT, default_sql, spark_can_fill
 from penstock.spark.deletes import FILE as DELETED_FILE
 from penstock.spark.deletes import POSITION as DELETED_POSITION
 from penstock.spark.deletes import deleted_positions
-from penstock.spark.encrypted import encrypted_rows
+from penstock.spark.encrypted import ENCRYPTED_FILE, encrypted_file, read_encrypted_rows
+from penstock.spark.jvm import file_index
 from penstock.spark.mapped import MappedReading, mapped_reading
 from penstock.spark.planner import Planner
-from penstock.spark.relation import parquet_relation
+from penstock.spark.relation import file_rows, parquet_rows
 from penstock.spark.shape import Shape, renamed, shown_schema
 from penstock.spark.types import FIELD_ID, Reading
 
@@ -34,6 +35,7 @@ ROW_ID = "rowid"
 FILE, ROW_ID_START, POSITION = "_penstock_file", "_penstock_row_id_start", "_penstock_position"
 EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT = "_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"
 Answer = Callable[[Planner], Callable[[str], str]]
+ConstantsOf = Callable[[DataFile], tuple[object, ...]]
 _EMBEDDED_FIELD_IDS = {EMBEDDED_ROW_ID: 2147483540, EMBEDDED_SNAPSHOT: 2147483539}
 
 
@@ -50,16 +52,20 @@ class Contents:
 
 @dataclass(frozen=True)
 class BranchRows:
-    """Rows of one kind of file before deletes: the frame, the columns as shown, and where each row stands in its file."""
+    """Rows of one kind of file before deletes: the frame and, over it, the columns as shown.
+
+    Where deletes or row ids need them, the frame also has each row's file and its position there.
+    """
 
     frame: DataFrame
     shown: Sequence[SparkColumn]
-    position: SparkColumn
+    planner: Planner
+    index: Any
 
 
 @dataclass(frozen=True)
 class Scan:
-    """What a read needs: the files' scope, the columns, and the partition specifications that files were written with."""
+    """What a read needs: the files, the columns, and the partition specifications that files were written with."""
 
     spark: SparkSession
     scope: FileScope
@@ -100,9 +106,9 @@ class Scan:
         return schema.add(ROW_ID, T.LongType()) if self.row_ids else schema
 
     def rows(self, group: FileGroup, contents: Contents, answer: Answer = lambda planner: planner) -> BranchRows:
-        """The rows of a group's files. `answer` may put something between Spark's question for files and the planner."""
+        """The rows of a group's files. `answer` may put something between Spark's question and the planner."""
         if group.encrypted:
-            return self._encrypted(group)
+            return self._encrypted(group, answer)
         if group.mapping_id is not None:
             mapped = mapped_reading(self.shape.columns, contents.mappings[group.mapping_id], self.shape.nanoseconds)
             return self._native(group, mapped.reading, mapped, answer)
@@ -110,22 +116,35 @@ class Scan:
 
     def _native(self, group: FileGroup, reading: Reading, mapped: MappedReading | None, answer: Answer) -> BranchRows:
         """Spark's own Parquet scan."""
-        schema = self._file_schema(group, reading, mapped)
         numbered = group.deleted or self.row_ids
-        constants = T.StructType([T.StructField(name, T.LongType()) for name in (FILE, ROW_ID_START)] if numbered else [])
-        if mapped:
-            constants = T.StructType([*constants.fields, *mapped.constants.fields])
-        columns = renamed(self.shape.columns, reading.names)
-        planner = answer(Planner(self.spark, self.scope, self.specs, group, columns, numbered, mapped))
+        numbers = [T.StructField(name, T.LongType()) for name in (FILE, ROW_ID_START)] if numbered else []
+        constants = T.StructType([*numbers, *(mapped.constants.fields if mapped else [])])
+
+        def constants_of(file: DataFile) -> tuple[object, ...]:
+            own = (file.id, file.row_id_start) if numbered else ()
+            return (*own, *mapped.constants_of(file.path)) if mapped else own
+
+        planner = self._planner(group, renamed(self.shape.columns, reading.names), constants_of)
+        schema = self._file_schema(group, reading, mapped)
         shown = [self._shown(column, reading, mapped) for column in self.shape.columns]
-
-        def relation(derived: Mapping[str, str]) -> DataFrame:
-            description = f"ducklake {self.table_name}"
-            return parquet_relation(self.spark, planner, schema, constants, group.size_in_bytes, description, derived)
-
         computed = {c.name: reading.read_name(c) for c in self.shape.columns if not reading.is_shown_as_read(c)}
-        derived = _computations(relation({}).select(*shown), computed) if computed else {}
-        return BranchRows(relation(derived), shown, F.col("_metadata.row_index"))
+        derived: Mapping[str, str] = {}
+        if computed:
+            unplanned = self._index(planner, constants, {}, group)
+            derived = _computations(parquet_rows(self.spark, unplanned, schema).select(*shown), computed)
+        index = self._index(answer(planner), constants, derived, group)
+        frame = parquet_rows(self.spark, index, schema)
+        if numbered:  # here, where there is one relation: `_metadata` would be ambiguous in a join of two
+            frame = frame.select("*", F.col("_metadata.row_index").alias(POSITION))
+        return BranchRows(frame, shown, planner, index)
+
+    def _planner(self, group: FileGroup, columns: Sequence[Column], constants_of: ConstantsOf) -> Planner:
+        return Planner(self.spark, self.scope, self.specs, group, columns, constants_of)
+
+    def _index(
+        self, answer: Callable[[str], str], constants: T.StructType, derived: Mapping[str, str], group: FileGroup
+    ) -> Any:
+        return file_index(self.spark, answer, constants, derived, group.size_in_bytes, f"ducklake {self.table_name}")
 
     def _shown(self, column: Column, reading: Reading, mapped: MappedReading | None) -> SparkColumn:
         from_path = mapped.shown(column) if mapped else None
@@ -142,10 +161,17 @@ class Scan:
             schema.add(T.StructField(name, T.LongType(), True, metadata))
         return schema
 
-    def _encrypted(self, group: FileGroup) -> BranchRows:
+    def _encrypted(self, group: FileGroup, answer: Answer) -> BranchRows:
+        """One row a file, which DuckDB reads in the workers; filters reach the index by the optimizer rule."""
+        carried = {column.id: f"v{i}" for i, column in enumerate(self.shape.columns)}
+        planner = self._planner(
+            group, renamed(self.shape.columns, carried), lambda file: encrypted_file(file, self.shape)
+        )
+        index = self._index(answer(planner), ENCRYPTED_FILE, {}, group)
         others = (FILE, ROW_ID_START, POSITION, EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT)
-        rows = encrypted_rows(self.spark, self.scope.data_files(group), self.shape, others)
-        return BranchRows(rows, shown_columns(self.shape.columns, self.shape.nanoseconds), F.col(POSITION))
+        schema = carried_schema(self.shape.columns, self.shape.nanoseconds, others)
+        rows = file_rows(self.spark, index).mapInArrow(read_encrypted_rows(schema), schema)
+        return BranchRows(rows, shown_columns(self.shape.columns, self.shape.nanoseconds), planner, index)
 
     def _finished(self, rows: BranchRows, group: FileGroup, contents: Contents) -> DataFrame:
         """Without the rows that the snapshot does not show, and with row ids where asked for."""
@@ -154,9 +180,9 @@ class Scan:
             frame = frame.where(F.col(EMBEDDED_SNAPSHOT) <= self.scope.version)
         if group.deleted:
             kinds, inlined = contents.delete_kinds[group], contents.inlined_deletes
-            frame = _without(frame, rows.position, deleted_positions(self.spark, self.scope, group, kinds, inlined))
+            frame = _without(frame, deleted_positions(self.spark, rows.planner, rows.index, kinds, inlined))
         if self.row_ids:
-            given = F.col(ROW_ID_START) + rows.position
+            given = F.col(ROW_ID_START) + F.col(POSITION)
             shown.append(F.coalesce(F.col(EMBEDDED_ROW_ID), given).alias(ROW_ID))
         return frame.select(*shown)
 
@@ -166,9 +192,9 @@ class Scan:
         return to_frame(self.spark, rows, carried_schema(columns, nanoseconds, ["row_id"])).select(*shown)
 
 
-def _without(rows: DataFrame, position: SparkColumn, deleted: DataFrame) -> DataFrame:
+def _without(rows: DataFrame, deleted: DataFrame) -> DataFrame:
     """An anti-join on one long, made of file and position: no file has 2^32 rows."""
-    key = F.shiftleft(F.col(FILE), 32) + position
+    key = F.shiftleft(F.col(FILE), 32) + F.col(POSITION)
     deleted_key = (F.shiftleft(F.col(DELETED_FILE), 32) + F.col(DELETED_POSITION)).alias("_penstock_deleted")
     return rows.join(deleted.select(deleted_key), key == F.col("_penstock_deleted"), "left_anti")
 
@@ -181,7 +207,9 @@ def _with_default(field: T.StructField, column: Column, reading: Reading) -> T.S
     shown = reading.shown_type(column)
     if column.initial_default is None or not spark_can_fill(field.dataType, shown):
         return field
-    return T.StructField(field.name, field.dataType, True, {**field.metadata, EXISTS_DEFAULT: default_sql(column, shown)})
+    return T.StructField(
+        field.name, field.dataType, True, {**field.metadata, EXISTS_DEFAULT: default_sql(column, shown)}
+    )
 
 
 def _computations(frame: DataFrame, names: Mapping[str, str]) -> dict[str, str]:

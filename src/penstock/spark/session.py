@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from pyspark.sql import SparkSession
 
 from penstock.errors import UnsupportedError
+from penstock.spark.jvm import install_rules
 
 # What the scan depends on; each can be set while a session runs.
 _REQUIRED = {
@@ -29,6 +31,8 @@ def session(master: str = "local[2]", app_name: str = "penstock", **settings: st
     """
     # A JVM started in the C locale cannot open files whose names are not ASCII.
     os.environ.setdefault("LC_ALL", "C.UTF-8")
+    # Workers must find Penstock too: PySpark would start the first `python3` on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName(app_name)
     chosen = {key.replace("_", ".") if "." not in key else key: value for key, value in settings.items()}
     for key, value in {**_LOCAL, **_REQUIRED, **chosen}.items():
@@ -47,8 +51,11 @@ def prepare(spark: SparkSession | None) -> SparkSession:
             "use a classic session (penstock.session() makes one)"
         )
     if not chosen.version.startswith("4.3."):
-        raise UnsupportedError(f"Penstock is made for Spark 4.3 and this session runs {chosen.version}; install pyspark 4.3")
+        raise UnsupportedError(
+            f"Penstock is made for Spark 4.3 and this session runs {chosen.version}; install pyspark 4.3"
+        )
     for key, value in _REQUIRED.items():
         if chosen.conf.get(key, None) != value:
             chosen.conf.set(key, value)
+    install_rules(chosen)
     return chosen

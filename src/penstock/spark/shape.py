@@ -95,7 +95,8 @@ class Shape:
 def renamed(columns: Iterable[Column], names: Mapping[int, str]) -> tuple[Column, ...]:
     """The columns under the names that a scan asks for them by, which filters come back with."""
     return tuple(
-        replace(column, name=names.get(column.id, column.name), children=renamed(column.children, names)) for column in columns
+        replace(column, name=names.get(column.id, column.name), children=renamed(column.children, names))
+        for column in columns
     )
 
 

@@ -84,8 +84,8 @@ def _interval_parts(value: SparkColumn) -> SparkColumn:
 
 def _microseconds(value: SparkColumn) -> SparkColumn:
     """Nanoseconds since 1970 as a local timestamp, cut to microseconds (towards the past)."""
-    micros = (value - F.pmod(value, F.lit(1000))) / F.lit(1000).cast("decimal(4,0)")
-    return F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'") + micros.cast("bigint") * F.expr("INTERVAL '0.000001' SECOND")
+    micros = F.call_function("div", value - F.pmod(value, F.lit(1000)), F.lit(1000))
+    return F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'") + micros * F.expr("INTERVAL '0.000001' SECOND")
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ FROM_ARROW: Mapping[str, Conversion] = {"geometry": Conversion(T.BinaryType(), F
 class Reading:
     """How the values of one branch of a scan are read and shown.
 
-    `narrow`: the older, narrower type that these files hold for a column promoted to uint64, which Spark cannot widen to.
+    `narrow`: the older, narrower type of a column promoted to uint64, which Spark cannot widen to.
     `missing`: the ids of columns and fields these files do not have and whose default Spark cannot fill in.
     `names`: the names to ask for, where they are not the columns' own.
     `by_field_id`: whether the files carry field ids; if not, names decide.
@@ -129,7 +129,9 @@ class Reading:
             case "map":
                 return T.MapType(self.read_type(column.children[0]), self.read_type(column.children[1]))
             case "struct":
-                return T.StructType([self.read_field(child) for child in column.children if child.id not in self.missing])
+                return T.StructType(
+                    [self.read_field(child) for child in column.children if child.id not in self.missing]
+                )
             case "decimal":
                 return T.DecimalType(column.type.precision, column.type.scale)
             case name if name in self.conversions:

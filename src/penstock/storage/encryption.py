@@ -1,4 +1,4 @@
-"""Encrypted Parquet, which DuckDB writes in a way of its own (no AAD), so DuckDB reads it, here and in Spark's workers."""
+"""Encrypted Parquet, which DuckDB writes in a way of its own (no AAD), so that DuckDB must read it."""
 
 from __future__ import annotations
 
@@ -32,4 +32,5 @@ def _install_httpfs() -> None:
 def read_encrypted(path: str, key: str) -> str:
     """SQL for the rows of an encrypted file, with `file_row_number`."""
     quoted_path, quoted_key = path.replace("'", "''"), key.replace("'", "''")
-    return f"read_parquet('{quoted_path}', encryption_config = {{footer_key_value: '{quoted_key}'}}, file_row_number = true)"
+    config = f"{{footer_key_value: from_base64('{quoted_key}')}}"
+    return f"read_parquet('{quoted_path}', encryption_config = {config}, file_row_number = true)"

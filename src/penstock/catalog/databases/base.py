@@ -109,7 +109,9 @@ class Database(ABC):
         """The names of the database's tables that begin with a prefix."""
 
     @abstractmethod
-    def inlined_text(self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any]) -> list[Row]:
+    def inlined_text(
+        self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any]
+    ) -> list[Row]:
         """Rows of an inlined data table: the row id, then each column as the text (bytes for blobs) of its value."""
 
     def inlined(
@@ -133,9 +135,8 @@ class Database(ABC):
 
     def time(self, value: Any) -> datetime:
         """A catalog timestamp as an aware datetime."""
-        if isinstance(value, str):
-            value = datetime.fromisoformat(value)
-        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+        moment: datetime = datetime.fromisoformat(value) if isinstance(value, str) else value
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
     def time_parameter(self, value: datetime) -> Any:
         """An aware datetime in the form that compares with a catalog timestamp."""

@@ -40,7 +40,9 @@ class DuckdbDatabase(Database):
             self._connection.execute(f"USE {self.identifier(schema)}")
         except duckdb.Error:
             self._connection.close()
-            raise AttachError(f"{self.location} has no schema {schema!r}; give metadata_schema as it was created") from None
+            raise AttachError(
+                f"{self.location} has no schema {schema!r}; give metadata_schema as it was created"
+            ) from None
 
     def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
         return self._connection.execute(sql, list(parameters)).fetchall()
@@ -53,7 +55,8 @@ class DuckdbDatabase(Database):
 
     def tables(self, prefix: str) -> set[str]:
         sql = """SELECT table_name FROM duckdb_tables()
-                 WHERE database_name = current_database() AND schema_name = current_schema() AND starts_with(table_name, ?)"""
+                 WHERE database_name = current_database() AND schema_name = current_schema()
+                 AND starts_with(table_name, ?)"""
         return {row[0] for row in self.query(sql, [prefix])}
 
     def inlined(
@@ -64,7 +67,9 @@ class DuckdbDatabase(Database):
         with self._lock:
             return self._connection.execute(f"SELECT {select} FROM ({rows})", list(parameters)).to_arrow_table()
 
-    def inlined_text(self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any]) -> list[Row]:
+    def inlined_text(
+        self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any]
+    ) -> list[Row]:
         raise NotImplementedError("a DuckDB catalog holds inlined values in their own types")
 
 

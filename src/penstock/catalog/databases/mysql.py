@@ -66,9 +66,12 @@ class MysqlDatabase(Database):
         sql = "SELECT table_name FROM information_schema.tables WHERE table_schema = database()"
         return {name for (name,) in self.query(sql) if name.startswith(prefix)}
 
-    def inlined_text(self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any]) -> list[Row]:
+    def inlined_text(
+        self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any]
+    ) -> list[Row]:
         values = "".join(
-            f", {self.identifier(c.name)}" if c.is_blob else f", CAST({self.identifier(c.name)} AS CHAR)" for c in columns
+            f", {self.identifier(c.name)}" if c.is_blob else f", CAST({self.identifier(c.name)} AS CHAR)"
+            for c in columns
         )
         return self.query(f"SELECT row_id{values} FROM {self.identifier(table)} WHERE {where}", parameters)
 
@@ -86,7 +89,9 @@ def _connection_keywords(location: Location, parameters: Mapping[str, str]) -> d
         name = _KEYWORDS.get(key.lower())
         if name is None or not separator:
             known = ", ".join(sorted(_KEYWORDS))
-            raise AttachError(f"{location} is not a MySQL location: write KEY=VALUE pairs separated by spaces, with {known}")
+            raise AttachError(
+                f"{location} is not a MySQL location: write KEY=VALUE pairs separated by spaces, with {known}"
+            )
         keywords[name] = int(value) if name == "port" else value
     return keywords
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, LiteralString, cast
+from typing import Any
 
 from penstock.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row, percent_style
 from penstock.catalog.dialects import POSTGRES
@@ -29,7 +29,7 @@ class PostgresDatabase(Database):
             raise AttachError(_refused(location, options, str(error))) from None
         if options.schema:
             self._connection.execute("SELECT set_config('search_path', quote_ident(%s), false)", (options.schema,))
-        # Pruning tests `data_file_id NOT IN (...)`: with too little memory PostgreSQL compares each pair instead of hashing.
+        # Pruning tests `data_file_id NOT IN (...)`: with too little memory PostgreSQL compares pairs, not hashes.
         self._connection.execute("SET work_mem = '256MB'")
         self._connection.execute("SET jit = off")
         self._connection.execute("SET TimeZone = 'UTC'")
@@ -38,11 +38,11 @@ class PostgresDatabase(Database):
             self._connection.execute("SET default_transaction_read_only = on")
 
     def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
-        text = cast(LiteralString, percent_style(sql))
+        text = percent_style(sql)
         return self._connection.execute(text, tuple(parameters)).fetchall()
 
     def _run(self, sql: str) -> None:
-        self._connection.execute(cast(LiteralString, sql))
+        self._connection.execute(sql)
 
     def _close(self) -> None:
         self._connection.close()
@@ -51,11 +51,15 @@ class PostgresDatabase(Database):
         sql = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
         return {name for (name,) in self.query(sql) if name.startswith(prefix)}
 
-    def inlined_text(self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any]) -> list[Row]:
+    def inlined_text(
+        self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any]
+    ) -> list[Row]:
         values = "".join(f", {self._value(column)}" for column in columns)
         rows = self.query(f"SELECT row_id{values} FROM {self.identifier(table)} WHERE {where}", parameters)
         texts = [False, *(column.is_text for column in columns)]
-        return [tuple(v.decode() if t and v is not None else v for t, v in zip(texts, row, strict=True)) for row in rows]
+        return [
+            tuple(v.decode() if t and v is not None else v for t, v in zip(texts, row, strict=True)) for row in rows
+        ]
 
     def _value(self, column: InlinedColumn) -> str:
         """Text and blobs are kept as BYTEA, because PostgreSQL's text cannot hold a NUL."""
@@ -70,4 +74,6 @@ def _keywords(options: ConnectOptions) -> dict[str, Any]:
 def _refused(location: Location, options: ConnectOptions, reason: str) -> str:
     for secret in (*secrets_in(location.target), *options.parameters.values()):
         reason = reason.replace(secret, "***")
-    return f"{location} cannot be reached: PostgreSQL says {redact(reason.strip())!r}; check host, port, user and database"
+    return (
+        f"{location} cannot be reached: PostgreSQL says {redact(reason.strip())!r}; check host, port, user and database"
+    )

@@ -48,7 +48,9 @@ class SqliteDatabase(Database):
         names = self.query("SELECT name FROM sqlite_master WHERE type = 'table'")
         return {name for (name,) in names if name.startswith(prefix)}
 
-    def inlined_text(self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any]) -> list[Row]:
+    def inlined_text(
+        self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any]
+    ) -> list[Row]:
         names = "".join(f", {self.identifier(column.name)}" for column in columns)
         rows = self.query(f"SELECT row_id{names} FROM {self.identifier(table)} WHERE {where}", parameters)
         return [(row[0], *map(_text, row[1:])) for row in rows]

@@ -26,6 +26,8 @@ public class CatalogFileIndex implements FileIndex {
   private Map derived;
   private long sizeInBytes;
   private String description;
+  private CatalogFileIndex leader = this;
+  private String given;
 
   // py4j cannot pass a Python proxy to a reflective constructor, so the fields arrive here.
   public CatalogFileIndex init(Function planner, StructType constants, Map derived, long sizeInBytes, String description) {
@@ -37,13 +39,30 @@ public class CatalogFileIndex implements FileIndex {
     return this;
   }
 
+  /** From now on this index is given the filters over the rows of another one's files (see FollowFilters). */
+  public CatalogFileIndex follow(CatalogFileIndex leader) {
+    this.leader = leader.leader;
+    return this;
+  }
+
+  public boolean follows(CatalogFileIndex other) { return leader == other.leader; }
+  public Map derived() { return derived; }
+  public String given() { return given; }
+
+  public CatalogFileIndex withFilters(String filters) {
+    CatalogFileIndex copy = new CatalogFileIndex().init(planner, constants, derived, sizeInBytes, description);
+    copy.leader = leader;
+    copy.given = filters;
+    return copy;
+  }
+
   /** One call into Python: the filters as JSON in; a record a file out, of its URI, its size and its constants. */
   public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
     if (!SQLConf.get().parquetFieldIdReadEnabled()) {
       throw new IllegalStateException(
           "DuckLake columns are found by field id: set spark.sql.parquet.fieldId.read.enabled to true");
     }
-    String chosen = (String) planner.apply(FilterText.all(dataFilters, derived));
+    String chosen = (String) planner.apply(given != null ? given : FilterText.all(dataFilters, derived));
     ArrayList directories = new ArrayList();
     String[] records = chosen.isEmpty() ? new String[0] : chosen.split(RECORD, -1);
     for (int i = 0; i < records.length; i++) {

@@ -1,0 +1,52 @@
+# Everything a fresh machine with Python 3.11 and Java 17 needs: `make test`, `make demo`.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# Debian keeps servers in sbin, which is not on every user's PATH.
+export PATH := $(PATH):/usr/sbin:/usr/local/sbin
+
+.PHONY: help test demo lint format setup mariadb java clean
+.DEFAULT_GOAL := help
+
+help: ## say what each target does
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
+
+test: setup mariadb java lint ## set up, lint, type-check and run every test
+	$(BIN)/python -m pytest
+
+demo: setup java ## set up and run examples/demo.py
+	$(BIN)/python examples/demo.py
+
+lint: setup ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup ## let ruff rewrite the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+setup: $(STAMP) ## make the virtual environment
+
+$(STAMP): pyproject.toml requirements.lock
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Penstock needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[dev]' --constraint requirements.lock
+	touch $@
+
+mariadb: ## install MariaDB's server program (not its service) when there is none
+	@command -v mariadbd >/dev/null || { \
+		command -v apt-get >/dev/null || { echo "the tests need MariaDB: install its server so that mariadbd is on PATH" >&2; exit 1; }; \
+		root=; [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && root=sudo; }; \
+		$$root apt-get update && \
+		$$root env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends mariadb-server-core mariadb-client-core; }
+
+java:
+	@command -v java >/dev/null || [ -x "$$JAVA_HOME/bin/java" ] || { echo "Spark needs Java 17: install it, or set JAVA_HOME" >&2; exit 1; }
+
+clean: ## remove everything that make made
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist spark-warehouse metastore_db derby.log
+	find src tests examples benchmarks -name __pycache__ -type d -exec rm -rf {} + 2>/dev/null || true

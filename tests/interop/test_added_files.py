@@ -1,0 +1,142 @@
+"""Files made by others and registered with `ducklake_add_data_files`: mapped by name, not by field id."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from interop.catalogs import Catalog
+from interop.compare import assert_same_tables
+from interop.reference import Reference, quote
+
+
+def test_columns_by_name(catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    with catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute(
+            "CREATE TABLE t (id BIGINT, name VARCHAR, amount DOUBLE)",
+            "INSERT INTO t VALUES (1, 'own', 1.5)",
+            *_copy(
+                "SELECT 2.5::DOUBLE AS amount, 'reordered' AS name, 2::BIGINT AS id", tmp_path / "reordered.parquet"
+            ),
+            *_copy("SELECT 3::BIGINT AS ID, 'upper' AS Name, 3.5::DOUBLE AS AMOUNT", tmp_path / "upper.parquet"),
+        )
+        _add(reference, tmp_path / "reordered.parquet")
+        _add(reference, tmp_path / "upper.parquet")
+        reference.execute(
+            "ALTER TABLE t RENAME name TO title",
+            "ALTER TABLE t ADD COLUMN name VARCHAR DEFAULT 'new'",
+            "DELETE FROM t WHERE id = 2",
+            "UPDATE t SET title = 'updated' WHERE id = 3",
+        )
+    assert_same_tables(catalog, spark, "t")
+
+
+def test_missing_and_extra_columns(catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    with catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute(
+            "CREATE TABLE t (id INTEGER)",
+            "ALTER TABLE t ADD COLUMN note VARCHAR DEFAULT 'none'",
+            "ALTER TABLE t ADD COLUMN s STRUCT(a INTEGER, b INTEGER)",
+            *_copy("SELECT 1 AS id", tmp_path / "missing.parquet"),
+            *_copy(
+                "SELECT 2 AS id, 'two' AS note, {'a': 1, 'b': 2, 'z': 3} AS s, 99 AS surplus",
+                tmp_path / "extra.parquet",
+            ),
+        )
+        _add(reference, tmp_path / "missing.parquet", allow_missing=True)
+        _add(reference, tmp_path / "extra.parquet", ignore_extra_columns=True)
+        reference.execute("ALTER TABLE t ADD COLUMN surplus INTEGER")
+    assert_same_tables(catalog, spark, "t")
+
+
+def test_hive_partitions(catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    columns = "id INTEGER, region VARCHAR, year INTEGER, day DATE"
+    with catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute(
+            f"CREATE TABLE t ({columns})",
+            f"COPY (SELECT * FROM (VALUES (1, 'EU', 2024, DATE '2024-01-01'), (2, 'a/b=c %', 2025, DATE '2025-01-01'))"
+            f" v(id, region, year, day)) TO {quote(str(tmp_path / 'hive'))}"
+            " (FORMAT parquet, PARTITION_BY (region, year, day))",
+        )
+        _add(reference, tmp_path / "hive/**/*.parquet", hive_partitioning=True, allow_missing=True)
+        reference.execute("DELETE FROM t WHERE id = 2")
+    assert_same_tables(catalog, spark, "t")
+
+
+def test_narrower_types(catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    narrow = (
+        "SELECT -1::TINYINT AS i16, 200::UTINYINT AS i32, 4000000000::UINTEGER AS i64, 200::UTINYINT AS u16,"
+        " 50000::USMALLINT AS u32, 4000000000::UINTEGER AS u64, 0.1::FLOAT AS f64,"
+        " 12.5::DECIMAL(4,1) AS wide, 12.5::DECIMAL(4,1) AS deep, '2024-01-01 00:00:00.123456'::TIMESTAMP AS ns"
+    )
+    with catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute(
+            "CREATE TABLE t (i16 SMALLINT, i32 INTEGER, i64 BIGINT, u16 USMALLINT, u32 UINTEGER, u64 UBIGINT,"
+            " f64 DOUBLE, wide DECIMAL(38,1), deep DECIMAL(20,5), ns TIMESTAMP_NS)",
+            *_copy(narrow, tmp_path / "narrow.parquet"),
+        )
+        _add(reference, tmp_path / "narrow.parquet")
+        reference.execute("INSERT INTO t VALUES (1, 1, 1, 1, 1, 1, 1.0, 1.0, 1.0, '2024-01-01 00:00:00.123456789')")
+    assert_same_tables(catalog, spark, "t")
+
+
+def test_nested_columns_by_name(catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    nested = "SELECT {'b': 'two', 'a': 2} AS s, [{'y': 1, 'x': 2}] AS l, MAP {'k': {'q': 1, 'p': 2}} AS m"
+    with catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute(
+            "CREATE TABLE t (s STRUCT(a INTEGER, b VARCHAR), l STRUCT(x INTEGER, y INTEGER)[],"
+            " m MAP(VARCHAR, STRUCT(p INTEGER, q INTEGER)))",
+            *_copy(nested, tmp_path / "nested.parquet"),
+        )
+        _add(reference, tmp_path / "nested.parquet")
+        reference.execute(
+            "ALTER TABLE t RENAME s.a TO aa",
+            "ALTER TABLE t ADD COLUMN l.element.z INTEGER DEFAULT 3",
+            "ALTER TABLE t DROP COLUMN m.value.q",
+        )
+    assert_same_tables(catalog, spark, "t")
+
+
+def test_files_of_other_writers(catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    """PyArrow names list children and orders columns in its own way; Spark writes no field ids either."""
+    table = pa.table(
+        {
+            "tags": pa.array([["a", None], [], None], pa.list_(pa.string())),
+            "id": pa.array([1, 2, 3], pa.int32()),
+            "when": pa.array([0, 1, None], pa.timestamp("us", "UTC")),
+            "attributes": pa.array([[("k", 1)], [], None], pa.map_(pa.string(), pa.int32())),
+        }
+    )
+    pq.write_table(table, tmp_path / "arrow.parquet")
+    with catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute(
+            'CREATE TABLE t (id INTEGER, tags VARCHAR[], "when" TIMESTAMPTZ, attributes MAP(VARCHAR, INTEGER))'
+        )
+        _add(reference, tmp_path / "arrow.parquet")
+    assert_same_tables(catalog, spark, "t")
+
+
+def test_added_file_among_others(catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    """Mapped files, own files and inlined rows in one scan, with deletes in each."""
+    with catalog.build() as reference:
+        reference.execute(
+            "CREATE TABLE t (id INTEGER, name VARCHAR)",
+            "INSERT INTO t SELECT i, 'own' FROM range(20) r(i)",
+            *_copy("SELECT 'added' AS name, i::INTEGER AS id FROM range(100, 120) r(i)", tmp_path / "added.parquet"),
+            "INSERT INTO t VALUES (200, 'inlined'), (201, 'inlined')",
+        )
+        _add(reference, tmp_path / "added.parquet")
+        reference.execute("DELETE FROM t WHERE id IN (5, 105, 200)")
+    assert_same_tables(catalog, spark, "t")
+
+
+def _copy(query: str, file: Path) -> tuple[str]:
+    return (f"COPY ({query}) TO {quote(str(file))} (FORMAT parquet)",)
+
+
+def _add(reference: Reference, files: Path, **options: bool) -> None:
+    arguments = "".join(f", {name} => {str(value).lower()}" for name, value in options.items())
+    reference.execute(f"CALL ducklake_add_data_files('lk', 't', {quote(str(files))}{arguments})")

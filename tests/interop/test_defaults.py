@@ -1,0 +1,73 @@
+"""Initial defaults: what old rows show in a column that was added later, for every type and inside structs."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from interop.catalogs import Catalog
+from interop.compare import assert_same_tables
+from interop.samples import NESTED, PRIMITIVES
+
+PLACES = pytest.mark.parametrize("inlined_rows", [0, 100], ids=["files", "inlined"])
+HOSTILE_TEXTS = (
+    "''",
+    "'NULL'",
+    "'null'",
+    "'it''s'",
+    "'\"q\"'",
+    "'a\\b'",
+    "'x, y'",
+    "'😀'",
+    "'{}'",
+    "'\n'",
+    "'CAST(1 AS INT)'",
+)
+
+
+@PLACES
+def test_initial_default_of_every_type(catalog: Catalog, spark: SparkSession, inlined_rows: int) -> None:
+    with catalog.build(data_inlining_row_limit=inlined_rows) as reference:
+        reference.execute("CREATE TABLE t (id INTEGER)", "INSERT INTO t VALUES (1), (2)")
+        reference.execute("BEGIN")
+        for sample in PRIMITIVES:
+            for number, constant in enumerate(sample.constants):
+                column = f"{sample.column}_{number} {sample.sql_type}"
+                reference.execute(f"ALTER TABLE t ADD COLUMN {column} DEFAULT {constant}")
+        reference.execute("COMMIT", "INSERT INTO t (id) VALUES (3)")
+    assert_same_tables(catalog, spark, "t")
+
+
+def test_texts_as_defaults(catalog: Catalog, spark: SparkSession) -> None:
+    with catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute("CREATE TABLE t (id INTEGER)", "INSERT INTO t VALUES (1)", "BEGIN")
+        for number, text in enumerate(HOSTILE_TEXTS):
+            reference.execute(f"ALTER TABLE t ADD COLUMN c{number} VARCHAR DEFAULT {text}")
+        reference.execute("COMMIT")
+    assert_same_tables(catalog, spark, "t")
+
+
+def test_nested_columns_added_later(catalog: Catalog, spark: SparkSession) -> None:
+    """The extension takes no default for a nested column: old rows show NULL."""
+    with catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute("CREATE TABLE t (id INTEGER)", "INSERT INTO t VALUES (1)", "BEGIN")
+        for sample in NESTED:
+            reference.execute(f"ALTER TABLE t ADD COLUMN {sample.column} {sample.sql_type}")
+        reference.execute("COMMIT")
+    assert_same_tables(catalog, spark, "t")
+
+
+@PLACES
+def test_defaults_inside_structs(catalog: Catalog, spark: SparkSession, inlined_rows: int) -> None:
+    with catalog.build(data_inlining_row_limit=inlined_rows) as reference:
+        reference.execute(
+            "CREATE TABLE t (s STRUCT(a INTEGER), l STRUCT(a INTEGER)[])",
+            "INSERT INTO t VALUES ({'a': 1}, [{'a': 1}, NULL]), (NULL, NULL), ({'a': NULL}, [])",
+            "ALTER TABLE t ADD COLUMN s.text VARCHAR DEFAULT 'it''s'",
+            "ALTER TABLE t ADD COLUMN s.number DECIMAL(10,2) DEFAULT 1.25",
+            "ALTER TABLE t ADD COLUMN s.day DATE DEFAULT DATE '1969-12-31'",
+            "ALTER TABLE t ADD COLUMN s.big UBIGINT DEFAULT 18446744073709551615",
+            "ALTER TABLE t ADD COLUMN s.nothing VARCHAR",
+            "ALTER TABLE t ADD COLUMN l.element.id UUID DEFAULT '00000000-0000-0000-0000-00000000000a'",
+        )
+    assert_same_tables(catalog, spark, "t")

@@ -1,0 +1,87 @@
+"""How far the extension itself goes on a MySQL catalog, and lakes that it made there all alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from pyspark.sql import SparkSession
+
+from interop.catalogs import Catalog, MySQLCatalog
+from interop.compare import assert_same_tables
+from interop.reference import Reference
+from interop.samples import PRIMITIVES, create_table, insert_rows
+from servers import MariaDBServer
+
+NO_JOINS = "only simple deletes"
+
+
+@pytest.fixture
+def mysql(tmp_path: Path, mysql_server: MariaDBServer) -> MySQLCatalog:
+    return MySQLCatalog(tmp_path, mysql_server)
+
+
+@pytest.fixture
+def lake(mysql: MySQLCatalog) -> Iterator[Reference]:
+    """The extension on MySQL, with a table of inlined rows and one of files."""
+    with mysql.reference() as reference:
+        reference.execute(
+            "CREATE TABLE inlined (id INTEGER, name VARCHAR)",
+            "INSERT INTO inlined VALUES (1, 'a'), (2, 'b')",
+            "CREATE TABLE filed AS SELECT i AS id, 'n' || i AS name FROM range(50) r(i)",
+        )
+        yield reference
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO inlined VALUES (3, 'c')",
+        "INSERT INTO filed SELECT i, 'n' FROM range(50) r(i)",
+        "UPDATE inlined SET name = 'x' WHERE id = 1",
+        "UPDATE filed SET name = 'x' WHERE id = 1",
+        "DELETE FROM inlined WHERE id = 1",
+        "ALTER TABLE filed RENAME name TO title",
+        "ALTER TABLE filed DROP COLUMN name",
+        "ALTER TABLE inlined ALTER id SET TYPE BIGINT",
+        "COMMENT ON TABLE filed IS 'text'",
+        "CALL ducklake_flush_inlined_data('lk')",
+        "CALL ducklake_expire_snapshots('lk', versions => [1])",
+    ],
+)
+def test_what_the_extension_cannot_do(lake: Reference, statement: str) -> None:
+    """The MySQL connector runs no UPDATE or DELETE with a join, and the extension needs one for each of these."""
+    with pytest.raises(duckdb.Error, match=NO_JOINS):
+        lake.execute(statement)
+
+
+def test_nested_columns_need_inlining_off(mysql: MySQLCatalog) -> None:
+    with mysql.reference() as reference, pytest.raises(duckdb.Error, match="does not support arrays"):
+        reference.execute("CREATE TABLE t (l INTEGER[])")
+
+
+def test_lake_made_on_mysql(mysql: MySQLCatalog, spark: SparkSession, lake: Reference) -> None:
+    lake.execute(
+        "DELETE FROM filed WHERE id IN (3, 4)",
+        "DELETE FROM filed WHERE id BETWEEN 10 AND 40",
+        "ALTER TABLE filed ADD COLUMN note VARCHAR DEFAULT 'none'",
+        "CREATE SCHEMA s",
+        "CREATE TABLE s.t AS SELECT 1 AS a",
+        "CREATE TABLE dropped AS SELECT 1 AS a",
+        "DROP TABLE dropped",
+        "ALTER TABLE inlined RENAME TO kept",
+    )
+    lake.close()
+    assert_same_tables(mysql, spark, "filed", "kept", "dropped")
+
+
+@pytest.mark.parametrize("inlined_rows", [0, 100], ids=["files", "inlined"])
+def test_types_on_mysql(mysql: Catalog, spark: SparkSession, inlined_rows: int) -> None:
+    from interop.samples import storable_in_mysql
+
+    samples = storable_in_mysql(PRIMITIVES) if inlined_rows else PRIMITIVES
+    with mysql.reference(data_inlining_row_limit=inlined_rows) as reference:
+        reference.execute(create_table("t", samples), insert_rows("t", samples))
+    assert_same_tables(mysql, spark, "t")

@@ -1,0 +1,34 @@
+"""Every type, at its edges, in Parquet files and as rows inlined in the catalog."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from interop.catalogs import Catalog
+from interop.compare import assert_same_tables
+from interop.samples import NESTED, PRIMITIVES, Sample, create_table, insert_rows, storable_in_mysql
+
+TYPES = pytest.mark.parametrize("samples", [PRIMITIVES, NESTED], ids=["primitive", "nested"])
+
+
+@TYPES
+def test_types_in_files(catalog: Catalog, spark: SparkSession, samples: tuple[Sample, ...]) -> None:
+    with catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute(create_table("t", samples), insert_rows("t", samples))
+    assert_same_tables(catalog, spark, "t")
+
+
+@TYPES
+def test_types_of_inlined_rows(catalog: Catalog, spark: SparkSession, samples: tuple[Sample, ...]) -> None:
+    storable = samples if catalog.inlines_every_value else storable_in_mysql(samples)
+    with catalog.build(data_inlining_row_limit=100) as reference:
+        reference.execute(create_table("t", storable), insert_rows("t", storable))
+        assert reference.rows("FROM ducklake_list_files('lk', 't')") == []
+    assert_same_tables(catalog, spark, "t")
+
+
+def test_text_with_a_nul_character(file_catalog: Catalog, spark: SparkSession) -> None:
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute("CREATE TABLE t (s VARCHAR)", "INSERT INTO t VALUES ('a' || chr(0) || 'b'), (chr(0))")
+    assert_same_tables(file_catalog, spark, "t")
