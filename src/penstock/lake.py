@@ -38,6 +38,7 @@ class Lake:
     def __init__(self, catalog: Catalog, spark: SparkSession, pinned: Callable[[Lake], Snapshot] | None = None) -> None:
         self.catalog = catalog
         self.spark = spark
+        self.known_file_kinds: dict[tuple[int, ...], dict[int, str]] = {}
         self._pinned = pinned(self) if pinned else None
 
     def __repr__(self) -> str:

@@ -138,7 +138,7 @@ class Table:
         deletes = inlined_delete_table(database, info.id)
         scope = FileScope(database, info.id, info.path, snapshot, latest.id, latest.next_file_id, shape.eras, deletes)
         specs = objects.partition_specs(database, info.id)
-        return Scan(self.lake.spark, scope, shape, specs, info.full_name, row_ids)
+        return Scan(self.lake.spark, scope, shape, specs, info.full_name, self.lake.known_file_kinds, row_ids)
 
 
 def _warn_of_nanoseconds(columns: tuple[Column, ...], table: str) -> None:

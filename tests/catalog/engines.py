@@ -18,6 +18,7 @@ TABLES = {
     "ducklake_data_file": f"{FILE}, partition_id BIGINT",
     "ducklake_file_column_stats": f"{FILE}, column_id BIGINT, {STATISTICS}",
     "ducklake_file_partition_value": FILE + ", partition_key_index BIGINT, partition_value {text}",
+    "ducklake_column_mapping": "mapping_id BIGINT, table_id BIGINT",
     "ducklake_column": "table_id BIGINT, column_id BIGINT, column_type {text}",
 }
 

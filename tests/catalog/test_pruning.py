@@ -286,6 +286,15 @@ def test_promoted_columns_do_not_prune_by_the_old_type_s_buckets(engine: Engine)
     assert files.kept(tree) == [0]
 
 
+def test_partition_values_of_added_files_are_not_trusted(engine: Engine) -> None:
+    files = Files(engine, "int64", transform="bucket(4)")
+    files.partition("5")  # the value 5 itself, from the path p=5/
+    files.tables["ducklake_column_mapping"] = [(1, 2)]
+    assert files.kept(["=", X, integer(5, "bigint")]) == []
+    files.tables["ducklake_column_mapping"] = [(1, 1)]
+    assert files.kept(["=", X, integer(5, "bigint")]) == [0]
+
+
 def test_conditions_on_two_columns(engine: Engine) -> None:
     files = Files(engine, "int32")
     files.pair(("1", "9"), ("1", "9"))

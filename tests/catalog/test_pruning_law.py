@@ -16,7 +16,7 @@ from penstock.predicates import implied_by
 from predicates.spark_logic import OutOfRangeError
 from predicates.trees import trees
 
-EXAMPLES = {"duckdb": 30, "sqlite": 120, "postgres": 50, "mysql": 40}
+EXAMPLES = {"duckdb": 30, "sqlite": 80, "postgres": 50, "mysql": 40}
 
 
 @pytest.fixture(scope="module", params=["duckdb", "sqlite", "postgres", "mysql"])

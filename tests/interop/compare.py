@@ -119,8 +119,14 @@ def _versions(reference: Reference, name: TableName) -> list[int]:
 
 
 def _projected(name: str, kind: DuckDBPyType) -> str:
-    """A column as the reference is asked for it: Python's timedelta has no months, so intervals come in parts."""
+    """A column as the reference is asked for it, where Python's type for it would lose something.
+
+    A timedelta has no months, so intervals come in parts. A datetime has no nanoseconds, and DuckDB rounds them towards
+    1970; Penstock cuts them off, so that order is kept.
+    """
     column = identifier(name)
+    if kind.id == "timestamp_ns":
+        return f"make_timestamp((epoch_ns({column}) - (epoch_ns({column}) % 1000 + 1000) % 1000) // 1000) AS {column}"
     if kind.id != "interval":
         return column
     months = f"(year({column}) * 12 + month({column}))::INT"

@@ -89,7 +89,7 @@ def test_table(described: Catalog, spark: SparkSession) -> None:
         assert lake.table("other.t").comment is None
         assert table.column_tags("id") == {"comment": "the id"}
         assert [(k.expression, k.direction, k.null_order) for k in table.sort_order] == [
-            ("name", "DESC", "NULLS_LAST"),
+            ('"name"', "DESC", "NULLS_LAST"),
             ("id", "ASC", "NULLS_LAST"),
         ]
         assert [str(field) for field in table.partition_spec.fields] == ["bucket(4, id)", "name"]

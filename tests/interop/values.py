@@ -22,7 +22,7 @@ SPARK_TYPES = {
     "time": "time(6)", "time with time zone": "time(6)",
     "timestamp": "timestamp_ntz", "timestamp_s": "timestamp_ntz", "timestamp_ms": "timestamp_ntz",
     "timestamp_ns": "timestamp_ntz", "timestamp with time zone": "timestamp",
-    "interval": "struct<months:int,days:int,microseconds:bigint>", "variant": "variant", "geometry": "geometry",
+    "interval": "struct<months:int,days:int,microseconds:bigint>", "variant": "variant", "geometry": "geometry(0)",
 }  # fmt: skip
 
 

@@ -18,9 +18,9 @@ from predicates.samples import POOLS, Sample, duckdb_type, literal, samples, spa
 from predicates.spark_logic import Row
 
 CATALOG = "__ducklake_metadata_lk."
-UNITS = {"date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamptz"}
 CASES = [(name, t) for name in sorted(POOLS) for t in ("identity", "bucket(16)")]
-CASES += [(name, t) for name in sorted(UNITS) for t in ("year", "month", "day", "hour")]
+CASES += [(name, t) for name in ("date", "timestamp", "timestamp_ns") for t in ("year", "month", "day", "hour")]
+CASES += [(name, t) for name in ("timestamp_s", "timestamp_ms", "timestamptz") for t in ("year", "hour")]
 MOST_FILES = 8
 LONG_NAMES = 200  # characters of a value that still fit in a directory's name
 
@@ -63,16 +63,11 @@ def comparable(sample: Sample, name: str, transform: str) -> bool:
 
 def partitions(lake: duckdb.DuckDBPyConnection, table_id: int) -> dict[int, tuple[int, str | None]]:
     """For each row's number, its file and partition value."""
-    found: dict[int, tuple[int, str | None]] = {}
-    sql = f"""SELECT f.data_file_id, f.path, v.partition_value FROM {CATALOG}ducklake_data_file f
-              JOIN {CATALOG}ducklake_file_partition_value v USING (data_file_id) WHERE f.table_id = ?"""
-    root = (
-        lake.execute(f"SELECT value FROM {CATALOG}ducklake_metadata WHERE key = 'data_path'").fetchone()[0] + "main/t/"
-    )
-    for file, path, value in lake.execute(sql, [table_id]).fetchall():
-        for (n,) in lake.execute("SELECT n FROM read_parquet(?, hive_partitioning = false)", [root + path]).fetchall():
-            found[n] = (file, value)
-    return found
+    sql = f"""SELECT t.n, f.data_file_id, v.partition_value
+              FROM (SELECT n, parse_filename(filename) AS name FROM t) t
+              JOIN {CATALOG}ducklake_data_file f ON f.table_id = ? AND parse_filename(f.path) = t.name
+              JOIN {CATALOG}ducklake_file_partition_value v USING (data_file_id)"""
+    return {n: (file, value) for n, file, value in lake.execute(sql, [table_id]).fetchall()}
 
 
 def assert_pruned_soundly(lake: Any, table_id: int, name: str, transform: str, stored: Any, files: Any) -> None:
@@ -80,7 +75,7 @@ def assert_pruned_soundly(lake: Any, table_id: int, name: str, transform: str, s
     spec = PartitionSpec(partition_id, (PartitionField(0, 2, parse_transform(transform)),))
     column = Column(2, "x", parse_type(name), 0)
     spark = spark_type(name)
-    for sample in stored[:: max(1, len(stored) // 8)]:
+    for sample in stored[:: max(1, len(stored) // 4)]:
         for operator in ("=", "<", ">="):
             tree = [operator, ["column", "x"], literal(spark, sample.shown)]
             found = prunings(

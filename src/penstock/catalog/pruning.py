@@ -15,7 +15,7 @@ from penstock.catalog.bounds import Bound, Comparison, comparison
 from penstock.catalog.dialects import Dialect
 from penstock.model.columns import Column
 from penstock.model.types import Type
-from penstock.partitioning import Bucket, PartitionField, PartitionSpec
+from penstock.partitioning import Bucket, Identity, PartitionField, PartitionSpec
 from penstock.partitioning.buckets import same_buckets
 from penstock.predicates.implication import And, ColumnIn, Implication, Nothing, Or, size, summary
 from penstock.predicates.values import Interval, ValueSet
@@ -133,11 +133,18 @@ class _Planner:
         rows = None if values is None else value_without(values, field.transform.result(type), self.dialect)
         if rows is None:
             return
+        trusted = [] if isinstance(field.transform, Identity) else [self.no_file_was_added()]
         if isinstance(field.transform, Bucket):
-            rows = _all([rows, self.always_hashed_alike(wanted.column)])
+            trusted.append(self.always_hashed_alike(wanted.column))
         name = self.table("ducklake_file_partition_value")
         source = Source(name, self.table_id, "partition_key_index", spec.partition_id)
-        yield self.simple(f"partition {field.transform.describe(wanted.path)}", source, field.key_index, rows)
+        reason = f"partition {field.transform.describe(wanted.path)}"
+        yield self.simple(reason, source, field.key_index, _all([rows, *trusted]))
+
+    def no_file_was_added(self) -> Condition:
+        """An added file has the text of its path as partition value, untransformed; so has a file made of it."""
+        added = f"SELECT COUNT(*) FROM {self.table('ducklake_column_mapping')} WHERE table_id = ?"
+        return Condition(f"({added}) = 0", (self.table_id,))
 
     def always_hashed_alike(self, column: Column) -> Condition:
         """A file keeps the buckets of the type that its column had when its rows were written; so do rewritten ones."""

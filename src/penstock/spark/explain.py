@@ -61,9 +61,9 @@ def _group(scan: Scan, group: FileGroup, contents: Contents, predicate: str) -> 
         recorders.append(_Recorder(planner))
         return recorders[-1]
 
-    rows = scan.rows(group, contents, recorded)
-    rows.frame.select(*rows.shown).where(predicate).collect()
-    recorder = recorders[-1]
+    branch = scan.rows(group, contents, recorded)[0]
+    branch.frame.select(*branch.shown).where(predicate).collect()
+    recorder = recorders[0]
     prunings = recorder.planner.prunings(recorder.filters[-1]) if recorder.filters else ()
     conditions = [keep(prunings), *(Condition(pruning.sql, pruning.parameters) for pruning in prunings)]
     kept, *counts = scan.scope.count(group, conditions)

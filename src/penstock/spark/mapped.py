@@ -11,7 +11,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.model.columns import Column
 from penstock.model.files import MappedField
-from penstock.spark.types import Reading
+from penstock.spark.types import Conversion, Reading
 from penstock.storage.paths import hive_values
 
 
@@ -37,14 +37,24 @@ class MappedReading:
         return F.col(_hive_name(column.id)).cast(self.reading.shown_type(column))
 
 
-def mapped_reading(columns: Sequence[Column], mapping: Sequence[MappedField], nanoseconds: bool) -> MappedReading:
+def mapped_reading(
+    columns: Sequence[Column],
+    mapping: Sequence[MappedField],
+    nanoseconds: bool,
+    conversions: Mapping[int, Conversion],
+) -> MappedReading:
     hive = {item.column_id: item.source_name for item in mapping if item.is_partition}
-    names = {item.column_id: item.source_name for item in mapping if not item.is_partition}
+    names = source_names(mapping)
     missing = {
         item.id for column in columns for item in _fields(column) if item.id not in names and item.id not in hive
     }
-    reading = Reading(nanoseconds, missing=frozenset(missing), names=names, by_field_id=False)
+    reading = Reading(nanoseconds, columns=conversions, missing=frozenset(missing), names=names, by_field_id=False)
     return MappedReading(reading, hive)
+
+
+def source_names(mapping: Sequence[MappedField]) -> dict[int, str]:
+    """The name in the files of each column that they hold."""
+    return {item.column_id: item.source_name for item in mapping if not item.is_partition}
 
 
 def _fields(column: Column) -> list[Column]:

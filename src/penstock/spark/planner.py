@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -25,12 +26,16 @@ class Planner:
     scope: FileScope
     specs: Sequence[PartitionSpec]
     group: FileGroup
-    columns: Sequence[Column]  # under the names that the filters use
-    constants_of: Callable[[DataFile], tuple[object, ...]] = lambda file: ()
+    columns: Sequence[Column]
+    names: Mapping[int, str]  # the names that filters use, where they are not the columns' own
+    constants_of: Callable[[DataFile], tuple[object, ...]]
+    files: frozenset[int] | None = None  # those of the group that this planner is for; all when None
+    opaque: frozenset[int] = frozenset()  # columns that must not prune
 
     def __call__(self, filters: str) -> str:
         self.scope.check()
-        files = self.scope.data_files(self.group, self.keep(filters))
+        kept = self.scope.data_files(self.group, self.keep(filters))
+        files = [file for file in kept if self.files is None or file.id in self.files]
         return records((file.path, file.size, self.constants_of(file)) for file in files)
 
     def keep(self, filters: str) -> Condition:
@@ -40,7 +45,26 @@ class Planner:
     def prunings(self, filters: str) -> tuple[Pruning, ...]:
         """The reasons that the filters give to leave files out."""
         time_zone = self.spark.conf.get("spark.sql.session.timeZone") or "UTC"
-        each = [json.dumps(item) for item in json.loads(filters)]
+        each = [json.dumps(_with_own_names(item, self.columns, self.names)) for item in json.loads(filters)]
         by_id = {item.id: item for column in self.columns for item in column.walk()}
-        implication = implied_by(each, self.columns, time_zone)
+        clear = [column for column in self.columns if column.id not in self.opaque]
+        implication = implied_by(each, clear, time_zone)
         return prunings(implication, self.scope.table_id, self.specs, by_id, self.scope.database.dialect)
+
+
+def _with_own_names(node: Any, columns: Sequence[Column], names: Mapping[int, str]) -> Any:
+    """A filter with the columns' own names in place of those that the scan asks for them by."""
+    if not names or not isinstance(node, list):
+        return node
+    if node[0] == "column":
+        return ["column", *_own_path(node[1:], columns, names)]
+    return [node[0], *(_with_own_names(item, columns, names) for item in node[1:])]
+
+
+def _own_path(path: Sequence[str], columns: Sequence[Column], names: Mapping[int, str]) -> list[str]:
+    if not path:
+        return []
+    found = next((column for column in columns if names.get(column.id, column.name) == path[0]), None)
+    if found is None:
+        return list(path)
+    return [found.name, *_own_path(path[1:], found.children, names)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -24,11 +24,12 @@ from penstock.spark.deletes import FILE as DELETED_FILE
 from penstock.spark.deletes import POSITION as DELETED_POSITION
 from penstock.spark.deletes import deleted_positions
 from penstock.spark.encrypted import ENCRYPTED_FILE, encrypted_file, read_encrypted_rows
+from penstock.spark.file_types import conversions_for, file_kinds, opaque_columns, unsure_columns
 from penstock.spark.jvm import file_index
-from penstock.spark.mapped import MappedReading, mapped_reading
+from penstock.spark.mapped import MappedReading, mapped_reading, source_names
 from penstock.spark.planner import Planner
 from penstock.spark.relation import file_rows, parquet_rows
-from penstock.spark.shape import Shape, renamed, shown_schema
+from penstock.spark.shape import Shape, shown_schema
 from penstock.spark.types import FIELD_ID, Reading
 
 ROW_ID = "rowid"
@@ -72,6 +73,7 @@ class Scan:
     shape: Shape
     specs: Sequence[PartitionSpec]
     table_name: str
+    known_kinds: dict[tuple[int, ...], dict[int, str]]  # by the columns in question, then by file
     row_ids: bool = False
 
     def contents(self) -> Contents:
@@ -94,7 +96,9 @@ class Scan:
 
     def frame(self, contents: Contents) -> DataFrame:
         """The table's rows; nothing is read before Spark runs a query on them."""
-        branches = [self._finished(self.rows(group, contents), group, contents) for group in contents.groups]
+        branches = [
+            self._finished(rows, group, contents) for group in contents.groups for rows in self.rows(group, contents)
+        ]
         branches += [self._from_inlined(rows) for rows in contents.inlined]
         if not branches:
             return self.spark.createDataFrame([], self.schema)
@@ -105,17 +109,41 @@ class Scan:
         schema = shown_schema(self.shape.columns, Reading(self.shape.nanoseconds))
         return schema.add(ROW_ID, T.LongType()) if self.row_ids else schema
 
-    def rows(self, group: FileGroup, contents: Contents, answer: Answer = lambda planner: planner) -> BranchRows:
+    def rows(self, group: FileGroup, contents: Contents, answer: Answer = lambda planner: planner) -> list[BranchRows]:
         """The rows of a group's files. `answer` may put something between Spark's question and the planner."""
         if group.encrypted:
-            return self._encrypted(group, answer)
+            return [self._encrypted(group, answer)]
         if group.mapping_id is not None:
-            mapped = mapped_reading(self.shape.columns, contents.mappings[group.mapping_id], self.shape.nanoseconds)
-            return self._native(group, mapped.reading, mapped, answer)
-        return self._native(group, self.shape.reading(group.era), None, answer)
+            return self._mapped(group, contents.mappings[group.mapping_id], answer)
+        return [self._native(group, self.shape.reading(group.era), None, answer)]
 
-    def _native(self, group: FileGroup, reading: Reading, mapped: MappedReading | None, answer: Answer) -> BranchRows:
-        """Spark's own Parquet scan."""
+    def _mapped(self, group: FileGroup, mapping: Sequence[MappedField], answer: Answer) -> list[BranchRows]:
+        """A branch for each kind of added file that there is."""
+        columns, nanoseconds = self.shape.columns, self.shape.nanoseconds
+        unsure = tuple(column.id for column in unsure_columns(columns))
+        if not unsure:
+            mapped = mapped_reading(columns, mapping, nanoseconds, {})
+            return [self._native(group, mapped.reading, mapped, answer)]
+        files = self.scope.data_files(group)
+        known = self.known_kinds.setdefault(unsure, {})
+        known.update(file_kinds(self.spark, [f for f in files if f.id not in known], columns, source_names(mapping)))
+        branches = []
+        for kinds in sorted({known[file.id] for file in files}):
+            conversions = conversions_for(kinds, columns, nanoseconds)
+            mapped = mapped_reading(columns, mapping, nanoseconds, conversions)
+            of_kind = frozenset(file.id for file in files if known[file.id] == kinds)
+            branches.append(self._native(group, mapped.reading, mapped, answer, of_kind))
+        return branches
+
+    def _native(
+        self,
+        group: FileGroup,
+        reading: Reading,
+        mapped: MappedReading | None,
+        answer: Answer,
+        files: frozenset[int] | None = None,
+    ) -> BranchRows:
+        """Spark's own Parquet scan, of certain files only if they are given."""
         numbered = group.deleted or self.row_ids
         numbers = [T.StructField(name, T.LongType()) for name in (FILE, ROW_ID_START)] if numbered else []
         constants = T.StructType([*numbers, *(mapped.constants.fields if mapped else [])])
@@ -124,7 +152,9 @@ class Scan:
             own = (file.id, file.row_id_start) if numbered else ()
             return (*own, *mapped.constants_of(file.path)) if mapped else own
 
-        planner = self._planner(group, renamed(self.shape.columns, reading.names), constants_of)
+        planner = self._planner(group, reading.names, constants_of)
+        if files is not None:
+            planner = replace(planner, files=files, opaque=opaque_columns(self.shape.columns, reading.columns))
         schema = self._file_schema(group, reading, mapped)
         shown = [self._shown(column, reading, mapped) for column in self.shape.columns]
         computed = {c.name: reading.read_name(c) for c in self.shape.columns if not reading.is_shown_as_read(c)}
@@ -138,8 +168,8 @@ class Scan:
             frame = frame.select("*", F.col("_metadata.row_index").alias(POSITION))
         return BranchRows(frame, shown, planner, index)
 
-    def _planner(self, group: FileGroup, columns: Sequence[Column], constants_of: ConstantsOf) -> Planner:
-        return Planner(self.spark, self.scope, self.specs, group, columns, constants_of)
+    def _planner(self, group: FileGroup, names: Mapping[int, str], constants_of: ConstantsOf) -> Planner:
+        return Planner(self.spark, self.scope, self.specs, group, self.shape.columns, names, constants_of)
 
     def _index(
         self, answer: Callable[[str], str], constants: T.StructType, derived: Mapping[str, str], group: FileGroup
@@ -164,9 +194,7 @@ class Scan:
     def _encrypted(self, group: FileGroup, answer: Answer) -> BranchRows:
         """One row a file, which DuckDB reads in the workers; filters reach the index by the optimizer rule."""
         carried = {column.id: f"v{i}" for i, column in enumerate(self.shape.columns)}
-        planner = self._planner(
-            group, renamed(self.shape.columns, carried), lambda file: encrypted_file(file, self.shape)
-        )
+        planner = self._planner(group, carried, lambda file: encrypted_file(file, self.shape))
         index = self._index(answer(planner), ENCRYPTED_FILE, {}, group)
         others = (FILE, ROW_ID_START, POSITION, EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT)
         schema = carried_schema(self.shape.columns, self.shape.nanoseconds, others)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import types as T  # noqa: N812
 
@@ -12,7 +12,7 @@ from penstock.model.columns import Column
 from penstock.model.objects import ColumnVersion
 from penstock.model.types import Type
 from penstock.spark.defaults import spark_can_fill
-from penstock.spark.types import Reading
+from penstock.spark.types import Conversion, Reading, widened_uint64
 
 _RESERVED = ("_metadata", "_penstock", "_ducklake")
 
@@ -37,14 +37,14 @@ class Shape:
         eras = self.eras
         newest = eras[era] - 1 if era < len(eras) else None  # the newest snapshot a file of this era can be of
         missing: set[int] = set()
-        narrow: dict[int, Type] = {}
+        narrow: dict[int, Conversion] = {}
         if newest is not None:
             missing = {column.id for column in self._unfillable() if self._added(column.id) > newest}
             for column in self._walk():
                 older = [kind for begin, kind in self._narrower(column) if begin > newest]
                 if older:
-                    narrow[column.id] = older[0]
-        return Reading(self.nanoseconds, narrow=narrow, missing=frozenset(missing), names=self._names())
+                    narrow[column.id] = widened_uint64(older[0].name)
+        return Reading(self.nanoseconds, columns=narrow, missing=frozenset(missing), names=self._names())
 
     def _walk(self) -> Iterable[Column]:
         return (item for column in self.columns for item in column.walk())
@@ -90,14 +90,6 @@ class Shape:
 
         visit(None, self.columns)
         return names
-
-
-def renamed(columns: Iterable[Column], names: Mapping[int, str]) -> tuple[Column, ...]:
-    """The columns under the names that a scan asks for them by, which filters come back with."""
-    return tuple(
-        replace(column, name=names.get(column.id, column.name), children=renamed(column.children, names))
-        for column in columns
-    )
 
 
 def shown_schema(columns: Iterable[Column], reading: Reading) -> T.StructType:

@@ -10,7 +10,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark us
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.model.columns import Column
-from penstock.model.types import Type
 from penstock.spark.defaults import default_value
 
 INTERVAL = T.StructType(
@@ -82,10 +81,29 @@ def _interval_parts(value: SparkColumn) -> SparkColumn:
     return F.when(value.isNotNull(), parts)
 
 
-def _microseconds(value: SparkColumn) -> SparkColumn:
+def _epoch_plus(microseconds: SparkColumn) -> SparkColumn:
+    return F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'") + microseconds * F.expr("INTERVAL '0.000001' SECOND")
+
+
+def microseconds_of(nanoseconds: SparkColumn) -> SparkColumn:
     """Nanoseconds since 1970 as a local timestamp, cut to microseconds (towards the past)."""
-    micros = F.call_function("div", value - F.pmod(value, F.lit(1000)), F.lit(1000))
-    return F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'") + micros * F.expr("INTERVAL '0.000001' SECOND")
+    return _epoch_plus(F.call_function("div", nanoseconds - F.pmod(nanoseconds, F.lit(1000)), F.lit(1000)))
+
+
+def timestamp_from_nanoseconds(nanoseconds: SparkColumn) -> SparkColumn:
+    """Nanoseconds of a file under a column of microseconds, cut as DuckDB cuts them: towards 1970."""
+    return _epoch_plus(F.call_function("div", nanoseconds, F.lit(1000)))
+
+
+def nanoseconds_of(timestamp: SparkColumn) -> SparkColumn:
+    """A local timestamp as nanoseconds since 1970."""
+    return F.timestamp_diff("MICROSECOND", F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'"), timestamp) * 1000
+
+
+def local_timestamp(instant: SparkColumn, nanoseconds: bool = False) -> SparkColumn:
+    """An instant, which is how Spark reads INT96, as the local timestamp that it stands for."""
+    microseconds = F.unix_micros(instant)
+    return microseconds * 1000 if nanoseconds else _epoch_plus(microseconds)
 
 
 @dataclass(frozen=True)
@@ -99,16 +117,21 @@ class Conversion:
 FROM_PARQUET: Mapping[str, Conversion] = {
     "uuid": Conversion(T.BinaryType(), _uuid_text),
     "interval": Conversion(T.BinaryType(), _interval_parts),
-    "timestamp_ns": Conversion(T.LongType(), _microseconds),
+    "timestamp_ns": Conversion(T.LongType(), microseconds_of),
 }
 FROM_ARROW: Mapping[str, Conversion] = {"geometry": Conversion(T.BinaryType(), F.st_geomfromwkb)}
+
+
+def widened_uint64(older: str) -> Conversion:
+    """A uint64 in files that hold a narrower type, which Spark cannot widen to decimal by itself."""
+    return Conversion(_SHOWN_AS[older], lambda value: value.cast(UINT64))
 
 
 @dataclass(frozen=True)
 class Reading:
     """How the values of one branch of a scan are read and shown.
 
-    `narrow`: the older, narrower type of a column promoted to uint64, which Spark cannot widen to.
+    `columns`: columns and fields that these files hold in another type than their own, by id.
     `missing`: the ids of columns and fields these files do not have and whose default Spark cannot fill in.
     `names`: the names to ask for, where they are not the columns' own.
     `by_field_id`: whether the files carry field ids; if not, names decide.
@@ -116,7 +139,7 @@ class Reading:
 
     nanoseconds: bool = False
     conversions: Mapping[str, Conversion] = field(default_factory=lambda: FROM_PARQUET)
-    narrow: Mapping[int, Type] = field(default_factory=dict)
+    columns: Mapping[int, Conversion] = field(default_factory=dict)
     missing: Set[int] = frozenset()
     names: Mapping[int, str] = field(default_factory=dict)
     by_field_id: bool = True
@@ -134,12 +157,9 @@ class Reading:
                 )
             case "decimal":
                 return T.DecimalType(column.type.precision, column.type.scale)
-            case name if name in self.conversions:
-                return self.conversions[name].read
-            case name if column.id in self.narrow:
-                return _SHOWN_AS[self.narrow[column.id].name]
             case _:
-                return self.shown_type(column)
+                conversion = self._conversion(column)
+                return conversion.read if conversion else self.shown_type(column)
 
     def read_name(self, column: Column) -> str:
         return self.names.get(column.id, column.name)
@@ -169,11 +189,14 @@ class Reading:
         return not below and not any(self._differs(item) for item in column.walk())
 
     def _differs(self, column: Column) -> bool:
-        if column.id in self.narrow or column.id in self.missing:
-            return True
+        return column.id in self.missing or self._conversion(column) is not None
+
+    def _conversion(self, column: Column) -> Conversion | None:
+        if column.id in self.columns:
+            return self.columns[column.id]
         if column.type.name == "timestamp_ns" and self.nanoseconds:
-            return False
-        return column.type.name in self.conversions
+            return None
+        return self.conversions.get(column.type.name)
 
     def shown(self, column: Column, value: SparkColumn) -> SparkColumn:
         """What was read of a column as what a user sees."""
@@ -194,7 +217,6 @@ class Reading:
             case "struct":
                 fields = [self.shown(c, value.getField(self.read_name(c))).alias(c.name) for c in column.children]
                 return F.when(value.isNotNull(), F.struct(*fields))
-            case name if name in self.conversions:
-                return self.conversions[name].convert(value)
             case _:
-                return value.cast(UINT64)
+                conversion = self._conversion(column)
+                return conversion.convert(value) if conversion else value

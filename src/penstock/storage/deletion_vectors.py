@@ -7,10 +7,10 @@ import zlib
 
 import numpy as np
 import numpy.typing as npt
-from pyarrow import fs
 from pyroaring import BitMap64
 
 from penstock.errors import PenstockError
+from penstock.storage.filesystems import open_file
 
 _MAGIC = b"\xd1\xd3\x39\x64"
 _LENGTH, _CHECKSUM = struct.Struct(">I"), struct.Struct(">I")
@@ -18,9 +18,8 @@ _LENGTH, _CHECKSUM = struct.Struct(">I"), struct.Struct(">I")
 
 def read_deletion_vector(path: str) -> npt.NDArray[np.int64]:
     """The deleted positions, in order."""
-    filesystem, name = fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
-    with filesystem.open_input_stream(name) as stream:
-        return decode_deletion_vector(stream.read(), path)
+    with open_file(path) as file:
+        return decode_deletion_vector(file.read(), path)
 
 
 def decode_deletion_vector(blob: bytes, name: str) -> npt.NDArray[np.int64]:
