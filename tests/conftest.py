@@ -44,7 +44,9 @@ def mysql_server() -> Iterator[MariaDBServer]:
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     import penstock
 
-    session = penstock.session(request.config.getoption("--master"))
+    # Thousands of tiny queries: the JVM's optimising compiler costs more than it saves, and one partition is enough.
+    settings = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.sql.shuffle.partitions": "1"}
+    session = penstock.session(request.config.getoption("--master"), **settings)
     yield session
     session.stop()
 

@@ -13,7 +13,13 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.catalog import objects
 from penstock.catalog.attach import AttachOptions, Catalog, open_catalog
 from penstock.catalog.files import table_sizes
-from penstock.catalog.snapshots import all_snapshots, latest_snapshot, snapshot_by_time, snapshot_by_version
+from penstock.catalog.snapshots import (
+    all_snapshots,
+    latest_snapshot,
+    reserved_words,
+    snapshot_by_time,
+    snapshot_by_version,
+)
 from penstock.errors import AttachError, NotFoundError
 from penstock.model.changes import parse_changes, summarise
 from penstock.model.names import parse_table_name
@@ -91,9 +97,10 @@ class Lake:
 
     def snapshots(self) -> DataFrame:
         """What the extension's `snapshots()` returns: every snapshot, with what it changed."""
+        reserved = reserved_words()
         rows = [
-            (s.id, s.time, s.schema_version, summarise(parse_changes(s.changes_made)), s.author, s.commit_message,
-             s.commit_extra_info)
+            (s.id, s.time, s.schema_version, summarise(parse_changes(s.changes_made), reserved), s.author,
+             s.commit_message, s.commit_extra_info)
             for s in all_snapshots(self.catalog.database)
         ]  # fmt: skip
         return self._frame(rows, _SNAPSHOTS)

@@ -136,7 +136,10 @@ class Table:
         shape = Shape(objects.columns_at(history, snapshot), history, nanoseconds)
         latest = latest_snapshot(database)
         deletes = inlined_delete_table(database, info.id)
-        scope = FileScope(database, info.id, info.path, snapshot, latest.id, latest.next_file_id, shape.eras, deletes)
+        variants = any(item.type.name == "variant" for column in shape.columns for item in column.walk())
+        scope = FileScope(
+            database, info.id, info.path, snapshot, latest.id, latest.next_file_id, shape.eras, deletes, variants
+        )
         specs = objects.partition_specs(database, info.id)
         return Scan(self.lake.spark, scope, shape, specs, info.full_name, self.lake.known_file_kinds, row_ids)
 

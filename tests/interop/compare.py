@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +16,6 @@ import penstock
 from interop.catalogs import Catalog
 from interop.reference import ALIAS, METADATA, Reference, identifier, quote
 from interop.values import canonical, spark_type
-
-ROW_ID = "rowid"
 
 
 @dataclass(frozen=True)
@@ -63,16 +62,23 @@ def record(reference: Reference, *tables: str | TableName, row_ids: bool = True)
 def assert_history(
     catalog: Catalog, spark: SparkSession, history: History, *, row_ids: bool = True, **parameters: Any
 ) -> None:
-    """Attach Penstock once and compare it with what was recorded."""
+    """Attach Penstock once and compare it with what was recorded, two queries at a time."""
     assert any(history.values()), "the extension showed no table at all"
-    with penstock.attach(catalog.uri, read_only=True, spark=spark, **parameters) as lake:
-        for (name, version), expected in history.items():
-            if expected is None:
-                with pytest.raises(penstock.NotFoundError):
-                    lake.table(str(name)).read(version=version)
-            else:
-                frame = lake.table(str(name)).read(version=version, row_ids=row_ids, nanoseconds="truncate")
-                assert_contents(frame, expected, f"{name} at version {version}")
+
+    def compare(name: TableName, version: int, expected: Contents | None) -> None:
+        if expected is None:
+            with pytest.raises(penstock.NotFoundError):
+                lake.table(str(name)).read(version=version)
+        else:
+            frame = lake.table(str(name)).read(version=version, row_ids=row_ids, nanoseconds="truncate")
+            assert_contents(frame, expected, f"{name} at version {version}")
+
+    with (
+        penstock.attach(catalog.uri, read_only=True, spark=spark, **parameters) as lake,
+        ThreadPoolExecutor(max_workers=2) as pool,
+    ):
+        for comparison in [pool.submit(compare, *key, expected) for key, expected in history.items()]:
+            comparison.result()
 
 
 def query(reference: Reference, sql: str) -> Contents:

@@ -9,6 +9,7 @@ import penstock
 from interop.catalogs import Catalog
 from interop.compare import assert_contents, query
 from interop.reference import METADATA, Reference
+from penstock.partitioning import Bucket, Identity
 
 LAKE = (
     "CREATE TABLE t (id INTEGER DEFAULT 3, name VARCHAR NOT NULL, s STRUCT(a INTEGER, l VARCHAR[]))",
@@ -92,8 +93,12 @@ def test_table(described: Catalog, spark: SparkSession) -> None:
             ('"name"', "DESC", "NULLS_LAST"),
             ("id", "ASC", "NULLS_LAST"),
         ]
-        assert [str(field) for field in table.partition_spec.fields] == ["bucket(4, id)", "name"]
-        assert (table.option("parquet_compression"), table.option("target_file_size")) == ("zstd", "1MB")
+        assert table.partition_spec is not None
+        assert [(field.column_id, field.transform) for field in table.partition_spec.fields] == [
+            (ids["id"], Bucket(4)),
+            (ids["name"], Identity()),
+        ]
+        assert (table.option("parquet_compression"), table.option("target_file_size")) == ("zstd", "1000000")
         assert lake.table("other.t").option("parquet_compression") == "lz4"
         assert lake.table("other.t").option("parquet_version") == "1"
 

@@ -41,10 +41,12 @@ def test_hostile_column_names_of_inlined_rows(catalog: Catalog, spark: SparkSess
 def test_hostile_table_and_schema_names(catalog: Catalog, spark: SparkSession) -> None:
     names = [TableName(name, "schema " + name) for name in HOSTILE[:8]] + [TableName(name) for name in HOSTILE[8:]]
     with catalog.build(data_inlining_row_limit=0) as reference:
-        for number, name in enumerate(names):
-            if name.schema != "main":
-                reference.execute(f"CREATE SCHEMA {identifier(name.schema)}")
-            reference.execute(f"CREATE TABLE {name} AS SELECT {number} AS id")
+        reference.execute(
+            "BEGIN", *(f"CREATE SCHEMA {identifier(name.schema)}" for name in names if name.schema != "main")
+        )
+        reference.execute(
+            *(f"CREATE TABLE {name} AS SELECT {number} AS id" for number, name in enumerate(names)), "COMMIT"
+        )
     assert_same_tables(catalog, spark, *names)
 
 

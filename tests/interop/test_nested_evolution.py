@@ -25,8 +25,8 @@ def test_struct_fields(catalog: Catalog, spark: SparkSession, inlined_rows: int)
             "ALTER TABLE t RENAME s.n.x TO w",
             "ALTER TABLE t ALTER s SET TYPE STRUCT(a BIGINT, n STRUCT(w INTEGER, y INTEGER, z INTEGER), c INTEGER)",
             "INSERT INTO t VALUES ({'a': 9000000000, 'n': {'w': 6, 'y': 7, 'z': NULL}, 'c': 8})",
-            "ALTER TABLE t ADD COLUMN s.b DATE",
-            "INSERT INTO t VALUES ({'a': 5, 'n': NULL, 'c': NULL, 'b': DATE '2024-05-05'})",
+            "ALTER TABLE t ADD COLUMN s.b DOUBLE",
+            "INSERT INTO t VALUES ({'a': 5, 'n': NULL, 'c': NULL, 'b': 5.5})",
         )
     assert_same_tables(catalog, spark, "t")
 

@@ -63,12 +63,14 @@ def test_identity_of_every_kind_of_type(catalog: Catalog, spark: SparkSession) -
         "l": ("UBIGINT", "18446744073709551615", "0"),
     }
     with catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute("BEGIN")
         for name, (kind, first, second) in values.items():
             reference.execute(
                 f"CREATE TABLE p_{name} (id INTEGER, k {kind})",
                 f"ALTER TABLE p_{name} SET PARTITIONED BY (k)",
                 f"INSERT INTO p_{name} VALUES (1, {first}), (2, {second}), (3, NULL)",
             )
+        reference.execute("COMMIT")
     assert_same_tables(catalog, spark, *(f"p_{name}" for name in values))
 
 

@@ -65,7 +65,9 @@ def test_promoted_types(catalog: Catalog, spark: SparkSession, inlined_rows: int
         for step in range(1, 4):
             changed = {name: types[step] for name, types in steps.items() if step < len(types)}
             reference.execute(
+                "BEGIN",
                 *(f"ALTER TABLE t ALTER {name} SET TYPE {kind}" for name, kind in changed.items()),
+                "COMMIT",
                 "INSERT INTO t VALUES (100, 1000, 100000, 255, 65535, 4294967295, 2.5)",
             )
     assert_same_tables(catalog, spark, "t")

@@ -66,7 +66,7 @@ def canonical(value: Any, kind: DuckDBPyType) -> Any:
         case "double" | "hugeint" | "uhugeint":
             return _float_bytes("<d", float(value))
         case "blob" | "geometry":
-            return value.getBytes() if isinstance(value, Geometry) else bytes(value)
+            return bytes(value.getBytes() if isinstance(value, Geometry) else value)
         case "uuid":
             return str(value)
         case "time with time zone":

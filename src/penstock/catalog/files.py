@@ -16,6 +16,11 @@ from penstock.model.files import DataFile, DeleteFile, DeleteKind, FileGroup, Ma
 from penstock.storage.paths import resolve
 
 EVERY_FILE = Condition("1 = 1", ())
+# Types that Spark reads out of a shredded variant.
+_SHREDDED_FOR_SPARK = (
+    "boolean", "int8", "int16", "int32", "int64", "float32", "float64", "varchar", "blob", "date", "timestamp",
+    "timestamptz",
+)  # fmt: skip
 # Compaction of this kind takes files out of the catalog that older snapshots still showed.
 _FILES_REPLACED = ("merge_adjacent", "compacted_table")
 
@@ -35,14 +40,15 @@ class FileScope:
     next_file_id: int
     eras: tuple[int, ...] = ()
     inlined_deletes: str | None = None
+    has_variants: bool = False
 
     def groups(self) -> list[FileGroup]:
         """The kinds of files that the snapshot shows."""
         traits, parameters = self._traits()
-        sql = f"""SELECT mapping_id, encrypted, partial, deleted, era, count(*), sum(size)
+        sql = f"""SELECT mapping_id, foreign_file, partial, deleted, era, count(*), sum(size)
                   FROM (SELECT d.mapping_id AS mapping_id, d.file_size_bytes AS size, {traits}
                         FROM ducklake_data_file d WHERE {self._shown()}) files
-                  GROUP BY mapping_id, encrypted, partial, deleted, era ORDER BY 1, 2, 3, 4, 5"""
+                  GROUP BY mapping_id, foreign_file, partial, deleted, era ORDER BY 1, 2, 3, 4, 5"""
         rows = self.database.query(sql, [*parameters, *self._shown_parameters()])
         return [FileGroup(r[0], bool(r[1]), bool(r[2]), bool(r[3]), r[4], r[5], int(r[6] or 0)) for r in rows]
 
@@ -124,24 +130,35 @@ class FileScope:
 
     def _traits(self) -> tuple[str, list[Any]]:
         deleted, parameters = self._deleted()
-        sql = f"""CASE WHEN d.encryption_key IS NULL THEN 0 ELSE 1 END AS encrypted,
+        foreign, foreign_parameters = self._foreign()
+        sql = f"""CASE WHEN {foreign} THEN 1 ELSE 0 END AS foreign_file,
                   CASE WHEN d.partial_max > ? THEN 1 ELSE 0 END AS partial,
                   CASE WHEN {deleted} THEN 1 ELSE 0 END AS deleted, {self._era()} AS era"""
-        return sql, [self.version, *parameters]
+        return sql, [*foreign_parameters, self.version, *parameters]
 
     def _members(self, group: FileGroup) -> tuple[str, list[Any]]:
         """The condition of a group, written so that a plain table's is short."""
         deleted, parameters = self._deleted()
+        foreign, foreign_parameters = self._foreign()
         conditions = [
             "d.mapping_id IS NULL" if group.mapping_id is None else f"d.mapping_id = {group.mapping_id}",
-            f"d.encryption_key IS {'NOT NULL' if group.encrypted else 'NULL'}",
+            f"{'' if group.foreign else 'NOT '}({foreign})",
             f"d.partial_max > {self.version}"
             if group.partial
             else f"(d.partial_max IS NULL OR d.partial_max <= {self.version})",
             f"{self._era()} = {group.era}",
             f"{'' if group.deleted else 'NOT '}({deleted})",
         ]
-        return " AND ".join(conditions), parameters
+        return " AND ".join(conditions), [*foreign_parameters, *parameters]
+
+    def _foreign(self) -> tuple[str, list[Any]]:
+        """Encrypted files, and files whose variants are shredded into types that Spark's reader refuses."""
+        if not self.has_variants:
+            return "d.encryption_key IS NOT NULL", []
+        known = ", ".join(f"'{name}'" for name in _SHREDDED_FOR_SPARK)
+        shredded = f"""d.data_file_id IN (SELECT data_file_id FROM ducklake_file_variant_stats
+                       WHERE table_id = ? AND shredded_type NOT IN ({known}) AND shredded_type NOT LIKE 'decimal%')"""
+        return f"d.encryption_key IS NOT NULL OR {shredded}", [self.table_id]
 
     def _era(self) -> str:
         whens = " ".join(f"WHEN d.begin_snapshot < {start} THEN {era}" for era, start in enumerate(self.eras))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cache
+
+import duckdb
 
 from penstock.catalog.databases import Database, Row
 from penstock.errors import NotFoundError
@@ -48,3 +51,11 @@ def snapshot_by_time(database: Database, time: datetime) -> Snapshot:
 
 def _snapshot(database: Database, row: Row) -> Snapshot:
     return Snapshot(row[0], database.time(row[1]), *row[2:])
+
+
+@cache
+def reserved_words() -> frozenset[str]:
+    """The words that DuckDB quotes when it shows them as names."""
+    with duckdb.connect() as connection:
+        rows = connection.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'")
+        return frozenset(row[0] for row in rows.fetchall())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 # The catalog's words, and the extension's keys for them in snapshots().
@@ -24,9 +25,12 @@ _KEYS = {
 }
 
 
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
 @dataclass(frozen=True)
 class Change:
-    """One change. The value is an id, or a name whose quotes are taken off part by part (`main.t`)."""
+    """One change; the value is an id, or a quoted name (`"main"."t"`)."""
 
     kind: str
     value: str
@@ -34,20 +38,22 @@ class Change:
 
 def parse_changes(text: str | None) -> tuple[Change, ...]:
     """The changes of a snapshot; none when the catalog holds NULL."""
-    changes = []
-    for item in _split(text or "", ","):
-        kind, _, value = item.partition(":")
-        parts = [part[1:-1].replace('""', '"') if part.startswith('"') else part for part in _split(value, ".")]
-        changes.append(Change(kind.strip(), ".".join(parts)))
-    return tuple(changes)
+    pairs = [item.partition(":") for item in _split(text or "", ",")]
+    return tuple(Change(kind.strip(), value) for kind, _, value in pairs)
 
 
-def summarise(changes: tuple[Change, ...]) -> dict[str, list[str]]:
-    """The map that the extension's snapshots() shows in its `changes` column."""
+def summarise(changes: tuple[Change, ...], reserved: Set[str]) -> dict[str, list[str]]:
+    """The map that the extension's snapshots() shows: names are quoted only where they must be."""
     summary: dict[str, list[str]] = {}
     for change in changes:
-        summary.setdefault(_KEYS.get(change.kind, change.kind), []).append(change.value)
+        shown = ".".join(_optionally_quoted(part, reserved) for part in _split(change.value, "."))
+        summary.setdefault(_KEYS.get(change.kind, change.kind), []).append(shown)
     return summary
+
+
+def _optionally_quoted(part: str, reserved: Set[str]) -> str:
+    bare = part[1:-1] if part.startswith('"') else part
+    return bare if _PLAIN_NAME.fullmatch(bare) and bare.lower() not in reserved else part
 
 
 def _split(text: str, separator: str) -> Iterator[str]:

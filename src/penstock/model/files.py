@@ -13,7 +13,7 @@ class FileGroup:
     """
 
     mapping_id: int | None
-    encrypted: bool
+    foreign: bool  # encrypted, or with variants of types that Spark's reader does not know
     partial: bool  # holds rows of snapshots after the one that is read
     deleted: bool  # some rows are deleted
     era: int

@@ -63,8 +63,8 @@ _SHOWN = {
     "json": "CAST({0} AS VARCHAR)",
     "uuid": "CAST({0} AS VARCHAR)",
     "variant": (
-        "CASE WHEN {0} IS NOT NULL THEN struct_pack(value := variant_to_parquet_variant({0}).value, "
-        "metadata := variant_to_parquet_variant({0}).metadata) END"
+        "struct_pack(value := CAST(variant_to_parquet_variant({0}) AS STRUCT(metadata BLOB, value BLOB)).value, "
+        "metadata := CAST(variant_to_parquet_variant({0}) AS STRUCT(metadata BLOB, value BLOB)).metadata)"
     ),
     "geometry": "ST_AsWKB({0})",
 }

@@ -36,4 +36,4 @@ def to_frame(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> DataF
 
 def as_spark_expects(rows: pa.Table, schema: T.StructType) -> pa.Table:
     """The same rows in the Arrow types that Spark uses for a schema."""
-    return rows.select(schema.names).cast(to_arrow_schema(schema))
+    return rows.select(schema.names).cast(to_arrow_schema(schema, timezone="UTC"))

@@ -21,6 +21,7 @@ _FILLED_BY_SPARK = (
     T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType,
     T.StringType, T.DateType, T.TimestampType, T.TimestampNTZType,
 )  # fmt: skip
+_LONG_DIGITS = 18  # wider decimals do not fit the long that the reader fills with
 
 
 def default_value(column: Column, shown_type: T.DataType) -> SparkColumn:
@@ -34,6 +35,8 @@ def default_sql(column: Column, shown_type: T.DataType) -> str:
 
 
 def spark_can_fill(read_type: T.DataType, shown_type: T.DataType) -> bool:
+    if isinstance(read_type, T.DecimalType) and read_type.precision > _LONG_DIGITS:
+        return False
     return read_type == shown_type and isinstance(read_type, _FILLED_BY_SPARK)
 
 
@@ -72,7 +75,7 @@ def _primitive(value: Any, kind: T.DataType) -> str:
         case str():
             return _text(value)
         case datetime.datetime() if value.tzinfo:
-            return f"TIMESTAMP '{value.astimezone(datetime.UTC):%Y-%m-%d %H:%M:%S.%f}+00:00'"
+            return f"TIMESTAMP '{value.astimezone(datetime.UTC).isoformat(' ')}'"
         case datetime.datetime():
             return f"TIMESTAMP_NTZ '{value.isoformat(' ')}'"
         case datetime.date() | datetime.time() | int() | float() | decimal.Decimal():

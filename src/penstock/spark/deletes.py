@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.errors import UnsupportedError
 from penstock.model.files import DeleteFile, DeleteKind
-from penstock.spark.encrypted import read_encrypted_positions
+from penstock.spark.duckdb_reader import read_positions
 from penstock.spark.jvm import file_index
 from penstock.spark.planner import Planner
 from penstock.spark.relation import file_rows, parquet_rows, records
@@ -47,9 +47,7 @@ def _from_files(spark: SparkSession, planner: Planner, leader: Any, kind: Delete
         case "parquet", False:
             return _from_parquet(spark, planner, leader, kind)
         case "parquet", True:
-            return _read_in_python(
-                spark, planner, leader, kind, read_encrypted_positions(planner.scope.version, _POSITIONS)
-            )
+            return _read_in_python(spark, planner, leader, kind, read_positions(planner.scope.version, _POSITIONS))
         case "puffin", False:
             return _read_in_python(spark, planner, leader, kind, _decode_vectors)
     raise UnsupportedError(f"delete files of format {kind.format!r} are not known to this version of Penstock")

@@ -18,7 +18,8 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.model.columns import Column
 from penstock.model.files import DataFile
-from penstock.spark.types import Conversion, local_timestamp, nanoseconds_of, timestamp_from_nanoseconds, widened_uint64
+from penstock.model.types import Type
+from penstock.spark.types import Conversion, local_timestamp, nanoseconds_of, promoted, timestamp_from_nanoseconds
 from penstock.storage.filesystems import open_file
 
 _MOST_TASKS = 200
@@ -56,7 +57,7 @@ def conversions_for(kinds: str, columns: Sequence[Column], nanoseconds: bool) ->
 
 
 def opaque_columns(columns: Sequence[Column], conversions: Mapping[int, Conversion]) -> frozenset[int]:
-    """Columns whose values Spark sees rounded otherwise than their statistics are, and which therefore must not prune."""
+    """Columns that must not prune: Spark sees their values rounded otherwise than their statistics are."""
     return frozenset(
         column.id
         for column in columns
@@ -66,7 +67,7 @@ def opaque_columns(columns: Sequence[Column], conversions: Mapping[int, Conversi
 
 def _conversion(column_type: str, kind: str, nanoseconds: bool) -> Conversion | None:
     if column_type == "uint64":
-        return widened_uint64(kind) if kind in ("uint8", "uint16", "uint32") else None
+        return promoted(Type(kind), Type("uint64"), nanoseconds) if kind in ("uint8", "uint16", "uint32") else None
     wide = column_type == "timestamp_ns"
     match kind:
         case "int96":

@@ -23,7 +23,7 @@ from penstock.spark.defaults import EXISTS_DEFAULT, default_sql, spark_can_fill
 from penstock.spark.deletes import FILE as DELETED_FILE
 from penstock.spark.deletes import POSITION as DELETED_POSITION
 from penstock.spark.deletes import deleted_positions
-from penstock.spark.encrypted import ENCRYPTED_FILE, encrypted_file, read_encrypted_rows
+from penstock.spark.duckdb_reader import DUCKDB_FILE, duckdb_file, read_rows
 from penstock.spark.file_types import conversions_for, file_kinds, opaque_columns, unsure_columns
 from penstock.spark.jvm import file_index
 from penstock.spark.mapped import MappedReading, mapped_reading, source_names
@@ -111,8 +111,8 @@ class Scan:
 
     def rows(self, group: FileGroup, contents: Contents, answer: Answer = lambda planner: planner) -> list[BranchRows]:
         """The rows of a group's files. `answer` may put something between Spark's question and the planner."""
-        if group.encrypted:
-            return [self._encrypted(group, answer)]
+        if group.foreign or self.shape.only_duckdb_reads(group.era):
+            return [self._by_duckdb(group, answer)]
         if group.mapping_id is not None:
             return self._mapped(group, contents.mappings[group.mapping_id], answer)
         return [self._native(group, self.shape.reading(group.era), None, answer)]
@@ -120,16 +120,17 @@ class Scan:
     def _mapped(self, group: FileGroup, mapping: Sequence[MappedField], answer: Answer) -> list[BranchRows]:
         """A branch for each kind of added file that there is."""
         columns, nanoseconds = self.shape.columns, self.shape.nanoseconds
+        promotions = self.shape.reading(group.era).columns
         unsure = tuple(column.id for column in unsure_columns(columns))
         if not unsure:
-            mapped = mapped_reading(columns, mapping, nanoseconds, {})
+            mapped = mapped_reading(columns, mapping, nanoseconds, promotions)
             return [self._native(group, mapped.reading, mapped, answer)]
         files = self.scope.data_files(group)
         known = self.known_kinds.setdefault(unsure, {})
         known.update(file_kinds(self.spark, [f for f in files if f.id not in known], columns, source_names(mapping)))
         branches = []
         for kinds in sorted({known[file.id] for file in files}):
-            conversions = conversions_for(kinds, columns, nanoseconds)
+            conversions = {**promotions, **conversions_for(kinds, columns, nanoseconds)}
             mapped = mapped_reading(columns, mapping, nanoseconds, conversions)
             of_kind = frozenset(file.id for file in files if known[file.id] == kinds)
             branches.append(self._native(group, mapped.reading, mapped, answer, of_kind))
@@ -191,14 +192,14 @@ class Scan:
             schema.add(T.StructField(name, T.LongType(), True, metadata))
         return schema
 
-    def _encrypted(self, group: FileGroup, answer: Answer) -> BranchRows:
+    def _by_duckdb(self, group: FileGroup, answer: Answer) -> BranchRows:
         """One row a file, which DuckDB reads in the workers; filters reach the index by the optimizer rule."""
         carried = {column.id: f"v{i}" for i, column in enumerate(self.shape.columns)}
-        planner = self._planner(group, carried, lambda file: encrypted_file(file, self.shape))
-        index = self._index(answer(planner), ENCRYPTED_FILE, {}, group)
+        planner = self._planner(group, carried, lambda file: duckdb_file(file, self.shape))
+        index = self._index(answer(planner), DUCKDB_FILE, {}, group)
         others = (FILE, ROW_ID_START, POSITION, EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT)
         schema = carried_schema(self.shape.columns, self.shape.nanoseconds, others)
-        rows = file_rows(self.spark, index).mapInArrow(read_encrypted_rows(schema), schema)
+        rows = file_rows(self.spark, index).mapInArrow(read_rows(schema), schema)
         return BranchRows(rows, shown_columns(self.shape.columns, self.shape.nanoseconds), planner, index)
 
     def _finished(self, rows: BranchRows, group: FileGroup, contents: Contents) -> DataFrame:

@@ -10,9 +10,8 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.model.columns import Column
 from penstock.model.objects import ColumnVersion
-from penstock.model.types import Type
 from penstock.spark.defaults import spark_can_fill
-from penstock.spark.types import Conversion, Reading, widened_uint64
+from penstock.spark.types import Reading, promoted, widened_by_spark
 
 _RESERVED = ("_metadata", "_penstock", "_ducklake")
 
@@ -29,22 +28,45 @@ class Shape:
     def eras(self) -> tuple[int, ...]:
         """The snapshots from which on files hold something that Spark cannot make up for in the files before."""
         starts = {self._added(column.id) for column in self._unfillable()}
-        starts |= {begin for column in self._walk() for begin, _ in self._narrower(column)}
+        starts |= {version.end_snapshot for version in self._outgrown() if version.end_snapshot is not None}
         return tuple(sorted(starts))
 
     def reading(self, era: int) -> Reading:
         """How the files of an era are read."""
+        newest = self._newest(era)
+        missing = {column.id for column in self._unfillable() if newest is not None and self._added(column.id) > newest}
+        types = {column.id: column.type for column in self._walk()}
+        promotions = {
+            v.column.id: promoted(v.column.type, types[v.column.id], self.nanoseconds) for v in self._older(era)
+        }
+        return Reading(self.nanoseconds, columns=promotions, missing=frozenset(missing), names=self._names())
+
+    def only_duckdb_reads(self, era: int) -> bool:
+        """Whether the files hold something that became JSON since: DuckDB's own text of it, which only DuckDB makes."""
+        types = {column.id: column.type.name for column in self._walk()}
+        return any(types[version.column.id] == "json" for version in self._older(era))
+
+    def _newest(self, era: int) -> int | None:
+        """The newest snapshot that a file of an era can be of."""
         eras = self.eras
-        newest = eras[era] - 1 if era < len(eras) else None  # the newest snapshot a file of this era can be of
-        missing: set[int] = set()
-        narrow: dict[int, Conversion] = {}
-        if newest is not None:
-            missing = {column.id for column in self._unfillable() if self._added(column.id) > newest}
-            for column in self._walk():
-                older = [kind for begin, kind in self._narrower(column) if begin > newest]
-                if older:
-                    narrow[column.id] = widened_uint64(older[0].name)
-        return Reading(self.nanoseconds, columns=narrow, missing=frozenset(missing), names=self._names())
+        return eras[era] - 1 if era < len(eras) else None
+
+    def _older(self, era: int) -> list[ColumnVersion]:
+        """The versions of columns that hold in an era and whose type Spark does not bring to today's."""
+        newest = self._newest(era)
+        if newest is None:
+            return []
+        return [v for v in self._outgrown() if v.column.begin_snapshot <= newest < (v.end_snapshot or newest)]
+
+    def _outgrown(self) -> list[ColumnVersion]:
+        types = {column.id: column.type for column in self._walk()}
+        return [
+            version
+            for version in self.history
+            if version.end_snapshot is not None
+            and version.column.id in types
+            and not widened_by_spark(version.column.type, types[version.column.id])
+        ]
 
     def _walk(self) -> Iterable[Column]:
         return (item for column in self.columns for item in column.walk())
@@ -62,13 +84,6 @@ class Shape:
             and not (item.id in top and spark_can_fill(plain.read_type(item), plain.shown_type(item)))
             and any(v.column.id != item.id and v.column.begin_snapshot < self._added(item.id) for v in self.history)
         ]
-
-    def _narrower(self, column: Column) -> list[tuple[int, Type]]:
-        """The types before a promotion to uint64, each with the snapshot that ended it."""
-        if column.type.name != "uint64":
-            return []
-        versions = [v for v in self.history if v.column.id == column.id and v.column.type.name != "uint64"]
-        return [(v.end_snapshot, v.column.type) for v in versions if v.end_snapshot is not None]
 
     def _names(self) -> Mapping[int, str]:
         """Names of their own for columns whose name another column had once.

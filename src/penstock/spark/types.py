@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark us
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.model.columns import Column
+from penstock.model.types import Type
 from penstock.spark.defaults import default_value
 
 INTERVAL = T.StructType(
@@ -114,17 +115,48 @@ class Conversion:
     convert: Callable[[SparkColumn], SparkColumn]
 
 
+# DuckDB writes a NULL as the variant's own null, and reads that as NULL.
+_VARIANT = Conversion(T.VariantType(), lambda value: F.when(~F.is_variant_null(value), value))
 FROM_PARQUET: Mapping[str, Conversion] = {
     "uuid": Conversion(T.BinaryType(), _uuid_text),
     "interval": Conversion(T.BinaryType(), _interval_parts),
     "timestamp_ns": Conversion(T.LongType(), microseconds_of),
+    "variant": _VARIANT,
 }
-FROM_ARROW: Mapping[str, Conversion] = {"geometry": Conversion(T.BinaryType(), F.st_geomfromwkb)}
+FROM_ARROW: Mapping[str, Conversion] = {
+    "geometry": Conversion(T.BinaryType(), F.st_geomfromwkb),
+    "variant": _VARIANT,
+}
 
 
-def widened_uint64(older: str) -> Conversion:
-    """A uint64 in files that hold a narrower type, which Spark cannot widen to decimal by itself."""
-    return Conversion(_SHOWN_AS[older], lambda value: value.cast(UINT64))
+# Types that Spark's reader gives as a wider one by itself.
+_WIDENED_BY_SPARK = {
+    "int8": {"int16", "int32", "int64"},
+    "int16": {"int32", "int64"},
+    "int32": {"int64"},
+    "uint8": {"uint16", "uint32", "int16", "int32", "int64"},
+    "uint16": {"uint32", "int32", "int64"},
+    "uint32": {"int64"},
+    "float32": {"float64"},
+    "timestamp_s": {"timestamp", "timestamp_ms"},
+    "timestamp_ms": {"timestamp"},
+    "varchar": {"json"},
+}
+
+
+def widened_by_spark(old: Type, new: Type) -> bool:
+    return old == new or new.name in _WIDENED_BY_SPARK.get(old.name, ())
+
+
+def promoted(old: Type, new: Type, nanoseconds: bool) -> Conversion:
+    """A column in files that hold the type it had before."""
+    before, after = Column(0, "", old, 0), Column(0, "", new, 0)
+    own = FROM_PARQUET.get(old.name)
+    plain = Reading(nanoseconds)
+    read, target = plain.read_type(before), plain.shown_type(after)
+    if new.name == "timestamp_ns" and nanoseconds:
+        return Conversion(read, lambda value: nanoseconds_of(value.cast(T.TimestampNTZType())))
+    return Conversion(read, lambda value: (own.convert(value) if own else value).cast(target))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Encrypted files: read by DuckDB in Spark's workers."""
+"""Files that Spark's own reader cannot read, read by DuckDB in Spark's workers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from penstock.model.files import DataFile
 from penstock.model.reshape import quoted, select_list
 from penstock.spark.arrow import as_spark_expects
 from penstock.spark.shape import Shape
-from penstock.storage.encryption import connect, read_encrypted
+from penstock.storage.duckdb_files import connect, enable_decryption, read_parquet
 
-ENCRYPTED_FILE = (
+DUCKDB_FILE = (
     T.StructType()
     .add("file", T.LongType())
     .add("row_id_start", T.LongType())
@@ -28,15 +28,15 @@ _EMBEDDED = ("_ducklake_internal_row_id", "_ducklake_internal_snapshot_id")
 Reader = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def encrypted_file(file: DataFile, shape: Shape) -> tuple[object, ...]:
-    """A file's row of `ENCRYPTED_FILE`: how to read it, and the SQL that brings its rows into the table's shape."""
+def duckdb_file(file: DataFile, shape: Shape) -> tuple[object, ...]:
+    """A file's row of `DUCKDB_FILE`: how to read it, and the SQL that brings its rows into the table's shape."""
     written = columns_at(shape.history, file.begin_snapshot)
     values = {column.id: quoted(column.name) for column in written}
     select = select_list(shape.columns, written, values, nanoseconds=shape.nanoseconds)
     return (file.id, file.row_id_start, file.path, file.encryption_key, select)
 
 
-def read_encrypted_rows(schema: T.StructType) -> Reader:
+def read_rows(schema: T.StructType) -> Reader:
     """Columns `v0, v1, ...`, then file, row id start, position, embedded row id and snapshot id."""
 
     def rows(columns: set[str], job: dict[str, Any]) -> str:
@@ -48,8 +48,8 @@ def read_encrypted_rows(schema: T.StructType) -> Reader:
     return _reader(schema, rows)
 
 
-def read_encrypted_positions(version: int, schema: T.StructType) -> Reader:
-    """File and position of the rows that encrypted delete files delete up to a snapshot."""
+def read_positions(version: int, schema: T.StructType) -> Reader:
+    """File and position of the rows that delete files delete up to a snapshot."""
 
     def positions(columns: set[str], job: dict[str, Any]) -> str:
         return f"CAST({job['file']} AS BIGINT), pos"
@@ -69,7 +69,9 @@ def _reader(
         connection = connect()
         for batch in batches:
             for job in batch.to_pylist():
-                source = read_encrypted(job["location"], job["key"])
+                if job["key"]:
+                    enable_decryption(connection)
+                source = read_parquet(job["location"], job["key"])
                 columns = {row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
                 sql = f"SELECT {select(columns, job)} FROM {source} WHERE {where(columns)}"
                 for rows in connection.execute(sql).to_arrow_reader(_BATCH_ROWS):

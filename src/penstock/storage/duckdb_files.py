@@ -1,0 +1,40 @@
+"""Parquet as DuckDB reads it: also what it encrypted in a way of its own (no AAD), which no other reader can."""
+
+from __future__ import annotations
+
+import duckdb
+
+from penstock.errors import UnsupportedError
+from penstock.model.reshape import text_literal
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """An in-memory DuckDB."""
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def enable_decryption(connection: duckdb.DuckDBPyConnection) -> None:
+    """Load the `httpfs` extension, which carries the cryptography."""
+    try:
+        connection.execute("LOAD httpfs")
+    except duckdb.Error:
+        _install_httpfs()
+        connection.execute("LOAD httpfs")
+
+
+def _install_httpfs() -> None:
+    try:
+        from duckdb_extensions import import_extension
+    except ImportError:
+        raise UnsupportedError(
+            "encrypted files need DuckDB's httpfs extension on every machine; pip install 'penstock[encryption]'"
+        ) from None
+    import_extension("httpfs")
+
+
+def read_parquet(path: str, key: str | None) -> str:
+    """SQL for the rows of a file, with `file_row_number`; `key` is base64, as the catalog holds it."""
+    config = f", encryption_config = {{footer_key_value: from_base64({text_literal(key)})}}" if key else ""
+    return f"read_parquet({text_literal(path)}{config}, file_row_number = true)"
