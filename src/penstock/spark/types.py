@@ -178,6 +178,9 @@ class Reading:
 
     def read_type(self, column: Column) -> T.DataType:
         """The Spark type to ask of the Parquet reader, with field ids below the top."""
+        conversion = self._conversion(column)
+        if conversion:
+            return conversion.read
         match column.type.name:
             case "list":
                 return T.ArrayType(self.read_type(column.children[0]))
@@ -187,11 +190,8 @@ class Reading:
                 return T.StructType(
                     [self.read_field(child) for child in column.children if child.id not in self.missing]
                 )
-            case "decimal":
-                return T.DecimalType(column.type.precision, column.type.scale)
             case _:
-                conversion = self._conversion(column)
-                return conversion.read if conversion else self.shown_type(column)
+                return self.shown_type(column)
 
     def read_name(self, column: Column) -> str:
         return self.names.get(column.id, column.name)
