@@ -48,7 +48,7 @@ def _from_files(spark: SparkSession, planner: Planner, leader: Any, kind: Delete
             return _from_parquet(spark, planner, leader, kind)
         case "parquet", True:
             return _read_in_python(spark, planner, leader, kind, read_positions(planner.scope.version, _POSITIONS))
-        case "puffin", False:
+        case "puffin", _:  # DuckDB gives these a key in an encrypted lake, and does not use it
             return _read_in_python(spark, planner, leader, kind, _decode_vectors)
     raise UnsupportedError(f"delete files of format {kind.format!r} are not known to this version of Penstock")
 
