@@ -34,7 +34,8 @@ def test_everything_in_one_table(file_catalog: Catalog, spark: SparkSession) -> 
             "ALTER TABLE t RENAME id TO key",
             "ALTER TABLE t ADD COLUMN id INTEGER DEFAULT 42",
             "ALTER TABLE t ADD COLUMN b BLOB DEFAULT '\\xAA\\x00'",
-            "INSERT INTO t SELECT i, {'x': i, 'y': 'n'}, 18446744073709551615, uuid(), 'a/b', i, 'b' FROM range(50, 80) r(i)",
+            "INSERT INTO t SELECT i, {'x': i, 'y': 'n'}, 18446744073709551615, uuid(), 'a/b', i, 'b'"
+            " FROM range(50, 80) r(i)",
             "CALL lk.set_option('write_deletion_vectors', true)",
             "DELETE FROM t WHERE key % 7 = 0",
             "CALL ducklake_flush_inlined_data('lk')",

@@ -22,5 +22,5 @@ def test_names(name: str, parts: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("name", ["", "a.", ".a", "a.b.c", '"open', '"a"b'])
 def test_what_is_not_a_name_is_an_error_that_says_so(name: str) -> None:
-    with pytest.raises(NotFoundError, match="write|quote"):
+    with pytest.raises(NotFoundError, match=r"write|quote"):
         parse_table_name(name)
