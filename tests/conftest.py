@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from interop import catalogs
+from interop.catalogs import Catalog
 from servers import MariaDBServer, PostgresServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from interop.catalogs import Catalog
 
 # PySpark hands timestamps to Python in the process's own zone: pin it before anything reads it.
 os.environ["TZ"] = "UTC"
@@ -52,29 +52,35 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(params=["duckdb", "sqlite", "postgres", "mysql"])
-def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
+def catalog(request: pytest.FixtureRequest) -> Catalog:
     """An empty place for a lake, on each of the four catalog databases."""
-    return make_catalog(request.param, request, tmp_path)
+    made: Catalog = request.getfixturevalue(f"{request.param}_catalog")
+    return made
 
 
 @pytest.fixture
-def file_catalog(tmp_path: Path) -> Catalog:
+def duckdb_catalog(tmp_path: Path) -> Catalog:
+    return catalogs.DuckDBCatalog(tmp_path)
+
+
+@pytest.fixture
+def sqlite_catalog(tmp_path: Path) -> Catalog:
+    return catalogs.SQLiteCatalog(tmp_path)
+
+
+@pytest.fixture
+def postgres_catalog(tmp_path: Path, postgres_server: PostgresServer) -> Catalog:
+    return catalogs.PostgresCatalog(tmp_path, postgres_server)
+
+
+@pytest.fixture
+def mysql_catalog(tmp_path: Path, mysql_server: MariaDBServer) -> Iterator[Catalog]:
+    made = catalogs.MySQLCatalog(tmp_path, mysql_server)
+    yield made
+    mysql_server.drop_database(made.database)
+
+
+@pytest.fixture
+def file_catalog(duckdb_catalog: Catalog) -> Catalog:
     """A DuckDB file: for what does not depend on the catalog database."""
-    from interop.catalogs import DuckDBCatalog
-
-    return DuckDBCatalog(tmp_path)
-
-
-def make_catalog(kind: str, request: pytest.FixtureRequest, directory: Path) -> Catalog:
-    from interop import catalogs
-
-    match kind:
-        case "duckdb":
-            return catalogs.DuckDBCatalog(directory)
-        case "sqlite":
-            return catalogs.SQLiteCatalog(directory)
-        case "postgres":
-            return catalogs.PostgresCatalog(directory, request.getfixturevalue("postgres_server"))
-        case "mysql":
-            return catalogs.MySQLCatalog(directory, request.getfixturevalue("mysql_server"))
-    raise ValueError(kind)
+    return duckdb_catalog

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import penstock
 from interop.catalogs import Catalog
-from interop.reference import ALIAS, METADATA, Reference, identifier, quote
+from interop.reference import ALIAS, METADATA, Reference, identifier
 from interop.values import canonical, spark_type
 
 
@@ -111,11 +111,12 @@ def _contents_at(reference: Reference, name: TableName, version: int, row_ids: b
 
 def _versions(reference: Reference, name: TableName) -> list[int]:
     """The snapshots that made, changed or dropped a table of this name, and the newest one."""
-    lives = reference.rows(
-        f"SELECT table_id, t.begin_snapshot, t.end_snapshot FROM {METADATA}.ducklake_table t"
+    tables = reference.rows(
+        f"SELECT schema_name, table_name, table_id, t.begin_snapshot, t.end_snapshot FROM {METADATA}.ducklake_table t"
         f" JOIN {METADATA}.ducklake_schema s USING (schema_id)"
-        f" WHERE table_name = {quote(name.table)} AND schema_name = {quote(name.schema)}"
     )
+    # Chosen here and not in the query: DuckDB's MySQL connector finds no names with a backslash.
+    lives = [life for schema, table, *life in tables if (schema, table) == (name.schema, name.table)]
     assert lives, f"the lake never had a table {name}"
     ids = {str(table_id) for table_id, _, _ in lives}
     changes = dict(reference.rows(f"SELECT snapshot_id, changes FROM {ALIAS}.snapshots()"))

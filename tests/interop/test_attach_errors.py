@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from interop.catalogs import Catalog
+from interop.catalogs import Catalog, MySQLCatalog
 from servers import MariaDBServer, PostgresServer
 
 SECRET = "s3cret-Passw0rd"
@@ -129,17 +129,14 @@ def test_wrong_password(mysql_server: MariaDBServer, spark: SparkSession) -> Non
         assert SECRET not in _everything_said(caught.value)
 
 
-def test_password_in_no_repr(mysql_server: MariaDBServer, tmp_path: Path, spark: SparkSession) -> None:
-    from interop.catalogs import MySQLCatalog
-
-    catalog = MySQLCatalog(tmp_path, mysql_server)
-    with catalog.build() as reference:
+def test_password_in_no_repr(mysql_server: MariaDBServer, mysql_catalog: MySQLCatalog, spark: SparkSession) -> None:
+    with mysql_catalog.build() as reference:
         reference.execute("CREATE TABLE t (id INTEGER)")
     mysql_server.execute(
         f"CREATE OR REPLACE USER reader@localhost IDENTIFIED BY '{SECRET}'",
-        f"GRANT SELECT ON {catalog.database}.* TO reader@localhost",
+        f"GRANT SELECT ON {mysql_catalog.database}.* TO reader@localhost",
     )
-    uri = f"ducklake:mysql:db={catalog.database} socket={mysql_server.socket} user=reader password={SECRET}"
+    uri = f"ducklake:mysql:db={mysql_catalog.database} socket={mysql_server.socket} user=reader password={SECRET}"
     with penstock.attach(uri, read_only=True, spark=spark) as lake:
         shown = [repr(lake), str(lake), repr(lake.table("t")), repr(lake.catalog), repr(lake.settings().collect())]
         with pytest.raises(penstock.NotFoundError) as caught:

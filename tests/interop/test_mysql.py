@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-from interop.catalogs import Catalog, MySQLCatalog
+from interop.catalogs import Catalog
 from interop.compare import assert_same_tables
 from interop.reference import Reference
-from interop.samples import PRIMITIVES, create_table, insert_rows
-from servers import MariaDBServer
+from interop.samples import PRIMITIVES, create_table, insert_rows, storable_in_mysql
 
 NO_JOINS = "only simple deletes"
 
 
 @pytest.fixture
-def mysql(tmp_path: Path, mysql_server: MariaDBServer) -> MySQLCatalog:
-    return MySQLCatalog(tmp_path, mysql_server)
-
-
-@pytest.fixture
-def lake(mysql: MySQLCatalog) -> Iterator[Reference]:
+def lake(mysql_catalog: Catalog) -> Iterator[Reference]:
     """The extension on MySQL, with a table of inlined rows and one of files."""
-    with mysql.reference() as reference:
+    with mysql_catalog.reference() as reference:
         reference.execute(
             "CREATE TABLE inlined (id INTEGER, name VARCHAR)",
             "INSERT INTO inlined VALUES (1, 'a'), (2, 'b')",
@@ -57,12 +50,12 @@ def test_what_the_extension_cannot_do(lake: Reference, statement: str) -> None:
         lake.execute(statement)
 
 
-def test_nested_columns_need_inlining_off(mysql: MySQLCatalog) -> None:
-    with mysql.reference() as reference, pytest.raises(duckdb.Error, match="does not support arrays"):
+def test_nested_columns_need_inlining_off(mysql_catalog: Catalog) -> None:
+    with mysql_catalog.reference() as reference, pytest.raises(duckdb.Error, match="does not support arrays"):
         reference.execute("CREATE TABLE t (l INTEGER[])")
 
 
-def test_lake_made_on_mysql(mysql: MySQLCatalog, spark: SparkSession, lake: Reference) -> None:
+def test_lake_made_on_mysql(mysql_catalog: Catalog, spark: SparkSession, lake: Reference) -> None:
     lake.execute(
         "DELETE FROM filed WHERE id IN (3, 4)",
         "DELETE FROM filed WHERE id BETWEEN 10 AND 40",
@@ -74,14 +67,12 @@ def test_lake_made_on_mysql(mysql: MySQLCatalog, spark: SparkSession, lake: Refe
         "ALTER TABLE inlined RENAME TO kept",
     )
     lake.close()
-    assert_same_tables(mysql, spark, "filed", "kept", "dropped")
+    assert_same_tables(mysql_catalog, spark, "filed", "kept", "dropped")
 
 
 @pytest.mark.parametrize("inlined_rows", [0, 100], ids=["files", "inlined"])
-def test_types_on_mysql(mysql: Catalog, spark: SparkSession, inlined_rows: int) -> None:
-    from interop.samples import storable_in_mysql
-
+def test_types_on_mysql(mysql_catalog: Catalog, spark: SparkSession, inlined_rows: int) -> None:
     samples = storable_in_mysql(PRIMITIVES) if inlined_rows else PRIMITIVES
-    with mysql.reference(data_inlining_row_limit=inlined_rows) as reference:
+    with mysql_catalog.reference(data_inlining_row_limit=inlined_rows) as reference:
         reference.execute(create_table("t", samples), insert_rows("t", samples))
-    assert_same_tables(mysql, spark, "t")
+    assert_same_tables(mysql_catalog, spark, "t")

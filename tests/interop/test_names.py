@@ -31,8 +31,10 @@ def test_hostile_column_names(catalog: Catalog, spark: SparkSession) -> None:
 
 
 def test_hostile_column_names_of_inlined_rows(catalog: Catalog, spark: SparkSession) -> None:
-    columns = ", ".join(f"{identifier(name)} INTEGER" for name in HOSTILE)
-    numbers = ", ".join(str(number) for number in range(len(HOSTILE)))
+    # MySQL's identifiers end with Unicode's first plane, and DuckDB's connector to it misspells backticks.
+    names = [n for n in HOSTILE if catalog.kind != "mysql" or (max(n) < "\U00010000" and "`" not in n)]
+    columns = ", ".join(f"{identifier(name)} INTEGER" for name in names)
+    numbers = ", ".join(str(number) for number in range(len(names)))
     with catalog.build() as reference:
         reference.execute(f"CREATE TABLE t ({columns})", f"INSERT INTO t VALUES ({numbers})")
     assert_same_tables(catalog, spark, "t")

@@ -22,7 +22,10 @@ class DuckdbDatabase(Database):
     def __init__(self, location: Location, options: ConnectOptions) -> None:
         super().__init__(location)
         if not os.path.exists(location.target):
-            raise AttachError(f"no DuckLake at {location}: the file does not exist; check the path")
+            raise AttachError(
+                f"no DuckLake at {location}: the file does not exist; check the path, "
+                f"or create the lake with DuckDB: ATTACH '{location}'"
+            )
         try:
             self._connection = duckdb.connect(
                 location.target, read_only=options.read_only, config=dict(options.parameters)

@@ -24,7 +24,10 @@ class SqliteDatabase(Database):
     def __init__(self, location: Location, options: ConnectOptions) -> None:
         super().__init__(location)
         if not os.path.exists(location.target):
-            raise AttachError(f"no DuckLake at {location}: the file does not exist; check the path")
+            raise AttachError(
+                f"no DuckLake at {location}: the file does not exist; check the path, "
+                f"or create the lake with DuckDB: ATTACH '{location}'"
+            )
         mode = "ro" if options.read_only else "rw"
         uri = f"file:{quote(os.path.abspath(location.target))}?mode={mode}"
         try:
