@@ -33,7 +33,10 @@ from penstock.spark.shape import Shape, shown_schema
 from penstock.spark.types import FIELD_ID, Reading
 
 ROW_ID = "rowid"
-FILE, ROW_ID_START, POSITION = "_penstock_file", "_penstock_row_id_start", "_penstock_position"
+FILE, ROW_ID_START = "_penstock_file", "_penstock_row_id_start"
+# Spark's reader fills a column of this name with the row's number in its file. `_metadata.row_index` is the same number
+# inside a struct, which costs an object a row.
+POSITION = "_tmp_metadata_row_index"
 EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT = "_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"
 Answer = Callable[[Planner], Callable[[str], str]]
 ConstantsOf = Callable[[DataFile], tuple[object, ...]]
@@ -164,10 +167,7 @@ class Scan:
             unplanned = self._index(planner, constants, {}, group)
             derived = _computations(parquet_rows(self.spark, unplanned, schema).select(*shown), computed)
         index = self._index(answer(planner), constants, derived, group)
-        frame = parquet_rows(self.spark, index, schema)
-        if numbered:  # here, where there is one relation: `_metadata` would be ambiguous in a join of two
-            frame = frame.select("*", F.col("_metadata.row_index").alias(POSITION))
-        return BranchRows(frame, shown, planner, index)
+        return BranchRows(parquet_rows(self.spark, index, schema), shown, planner, index)
 
     def _planner(self, group: FileGroup, names: Mapping[int, str], constants_of: ConstantsOf) -> Planner:
         return Planner(self.spark, self.scope, self.specs, group, self.shape.columns, names, constants_of)
@@ -187,6 +187,8 @@ class Scan:
         for column in self.shape.columns:
             if column.id not in reading.missing and not (mapped and column.id in mapped.hive):
                 schema.add(_with_default(reading.read_field(column), column, reading))
+        if group.deleted or self.row_ids:
+            schema.add(POSITION, T.LongType())
         for name in [EMBEDDED_ROW_ID] * self.row_ids + [EMBEDDED_SNAPSHOT] * group.partial:
             metadata = {FIELD_ID: _EMBEDDED_FIELD_IDS[name]} if reading.by_field_id else {}
             schema.add(T.StructField(name, T.LongType(), True, metadata))
