@@ -38,7 +38,9 @@ def lineitem_lake(directory: Path, scale: float) -> str:
     if os.path.exists(f"{directory}/lineitem-{scale}.sqlite"):
         return uri
     with duck() as connection:
-        connection.execute(f"ATTACH '{uri}' AS lake (DATA_PATH '{directory}/lineitem-{scale}/', DATA_INLINING_ROW_LIMIT 0)")
+        connection.execute(
+            f"ATTACH '{uri}' AS lake (DATA_PATH '{directory}/lineitem-{scale}/', DATA_INLINING_ROW_LIMIT 0)"
+        )
         for name in ("plain", "deleted"):
             connection.execute(f"CREATE TABLE lake.{name} AS FROM '{source}' LIMIT 0")
             for part in range(LINEITEM_FILES):
@@ -62,13 +64,15 @@ def many_files_lake(uri: str, directory: Path, files: int) -> None:
         connection.execute("ALTER TABLE lake.events SET PARTITIONED BY (year(ts), month(ts), day(ts))")
         catalog = "__ducklake_metadata_lake"
         (table_id,) = connection.execute(f"SELECT table_id FROM {catalog}.ducklake_table").fetchone() or (0,)
-        (partition_id,) = connection.execute(f"SELECT max(partition_id) FROM {catalog}.ducklake_partition_info").fetchone() or (0,)
+        (partition_id,) = connection.execute(
+            f"SELECT max(partition_id) FROM {catalog}.ducklake_partition_info"
+        ).fetchone() or (0,)
         (snapshot,) = connection.execute(f"SELECT max(snapshot_id) FROM {catalog}.ducklake_snapshot").fetchone() or (0,)
         day = "TIMESTAMP '2000-01-01' + to_days(CAST(i // 10 AS INTEGER))"
         connection.execute(
             f"""INSERT INTO {catalog}.ducklake_data_file
-                SELECT i, {table_id}, {snapshot}, NULL, NULL, 'file-' || i || '.parquet', true, 'parquet', 1000, 100000, 500,
-                       i * 1000, {partition_id}, NULL, NULL, NULL FROM range({files}) r(i)"""
+                SELECT i, {table_id}, {snapshot}, NULL, NULL, 'file-' || i || '.parquet', true, 'parquet', 1000, 100000,
+                       500, i * 1000, {partition_id}, NULL, NULL, NULL FROM range({files}) r(i)"""
         )
         for index, part in enumerate(("year", "month", "day")):
             connection.execute(
@@ -83,4 +87,6 @@ def many_files_lake(uri: str, directory: Path, files: int) -> None:
                                       ELSE CAST(i * 1000 + 999 AS VARCHAR) END, NULL, NULL
                 FROM range({files}) r(i), range(1, 9) s(column_id)"""
         )
-        connection.execute(f"UPDATE {catalog}.ducklake_snapshot SET next_file_id = {files} WHERE snapshot_id = {snapshot}")
+        connection.execute(
+            f"UPDATE {catalog}.ducklake_snapshot SET next_file_id = {files} WHERE snapshot_id = {snapshot}"
+        )

@@ -1,4 +1,4 @@
-"""Reading, side by side with `spark.read.parquet` over the same files: python benchmarks/scan.py [--scale 1] [--only NAME]
+"""Reading, side by side with `spark.read.parquet` over the same files: python benchmarks/scan.py [--only scan]
 
 Every number is a ratio of medians over alternating runs in one process.
 """

@@ -18,7 +18,8 @@ SETUP = """
     CREATE TABLE sales.orders (id BIGINT NOT NULL, region VARCHAR, ts TIMESTAMP, total DECIMAL(12,2));
     ALTER TABLE sales.orders SET PARTITIONED BY (region, year(ts), month(ts));
     INSERT INTO sales.orders
-        SELECT i, ['EU', 'US', 'APAC'][1 + i % 3], TIMESTAMP '2026-01-01' + to_hours(CAST(i // 20 AS INTEGER)), i % 1000 / 7
+        SELECT i, ['EU', 'US', 'APAC'][1 + i % 3], TIMESTAMP '2026-01-01' + to_hours(CAST(i // 20 AS INTEGER)),
+               i % 1000 / 7
         FROM range(100000) r(i);
     DELETE FROM sales.orders WHERE id % 1000 = 7;
     UPDATE sales.orders SET total = total * 2 WHERE region = 'EU' AND id < 3000;

@@ -5,8 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
@@ -48,6 +52,41 @@ def test_deletes_and_row_ids_cost_only_the_files_that_have_them(shared: Catalog,
         assert "row_index" not in plain
         assert "row_index" in deleted
         assert files_read(lake.table("t").read())["ducklake delete files"] == 1
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_a_map_of_the_users_own_is_not_looked_through(shared: Catalog, spark: SparkSession, encrypted: bool) -> None:
+    """The filter over it is about other values, under the same name."""
+
+    def shifted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_arrays([pc.add(batch["id"], pa.scalar(1000, pa.int32()))], names=["id"])
+
+    _files(shared, "DELETE FROM t WHERE id % 10 = 3", encrypted=encrypted)
+    with penstock.attach(shared.uri, read_only=True, spark=spark) as lake:
+        rows = lake.table("t").read().mapInArrow(shifted, "id int")
+        assert [row.id for row in rows.where("id = 1025").collect()] == [1025]
+        assert rows.where("id = 1023").collect() == []
+        assert lake.table("t").read().join(rows.where("id = 1025"), "id", "left_anti").count() == 54
+
+
+def test_planning_does_not_go_round_in_circles(shared: Catalog, spark: SparkSession) -> None:
+    """The optimizer rule changes nothing the second time: a plan is the same however often it is made."""
+    with shared.build(data_inlining_row_limit=0, encrypted=True) as duckdb:
+        duckdb.execute("CREATE TABLE t AS SELECT i AS id FROM range(20) r(i)")
+        duckdb.execute("CALL lk.set_option('write_deletion_vectors', true)", "DELETE FROM t WHERE id % 7 = 3")
+    with penstock.attach(shared.uri, read_only=True, spark=spark) as lake:
+        execution = lake.table("t").read().where("id > 5")._jdf.queryExecution()
+        [rule] = [
+            rule for rule in _rules(spark) if "FollowFilters" in rule.toString() or "FollowFilters" in rule.ruleName()
+        ]
+        plan = execution.optimizedPlan()
+        assert rule.apply(plan).fastEquals(plan)
+
+
+def _rules(spark: SparkSession) -> list[Any]:
+    rules = spark._jsparkSession.experimental().extraOptimizations()
+    return [rules.apply(position) for position in range(rules.size())]
 
 
 def test_only_the_columns_asked_for_are_read(shared: Catalog, spark: SparkSession) -> None:

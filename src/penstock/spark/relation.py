@@ -32,7 +32,7 @@ def parquet_rows(spark: SparkSession, index: Any, schema: StructType) -> DataFra
 def file_rows(spark: SparkSession, index: Any) -> DataFrame:
     """One row for each of an index's files: its constants. The files are left to Python to read."""
     sources: Any = spark._jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
-    frame = _frame(spark, index, _BINARY_FILE, sources.binaryfile.BinaryFileFormat(), {})
+    frame = _frame(spark, index.readInPython(), _BINARY_FILE, sources.binaryfile.BinaryFileFormat(), {})
     return frame.drop(*_BINARY_FILE.names)
 
 

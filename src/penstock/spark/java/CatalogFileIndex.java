@@ -27,6 +27,8 @@ public class CatalogFileIndex implements FileIndex {
   private long sizeInBytes;
   private String description;
   private CatalogFileIndex leader = this;
+  private boolean follower;
+  private boolean readInPython;
   private String given;
 
   // py4j cannot pass a Python proxy to a reflective constructor, so the fields arrive here.
@@ -42,9 +44,18 @@ public class CatalogFileIndex implements FileIndex {
   /** From now on this index is given the filters over the rows of another one's files (see FollowFilters). */
   public CatalogFileIndex follow(CatalogFileIndex leader) {
     this.leader = leader.leader;
+    this.follower = true;
     return this;
   }
 
+  /** Its rows are files, which a map right above it turns into the table's rows. */
+  public CatalogFileIndex readInPython() {
+    this.readInPython = true;
+    return this;
+  }
+
+  public boolean isFollower() { return follower; }
+  public boolean isReadInPython() { return readInPython; }
   public boolean follows(CatalogFileIndex other) { return leader == other.leader; }
   public Map derived() { return derived; }
   public String given() { return given; }
@@ -52,6 +63,8 @@ public class CatalogFileIndex implements FileIndex {
   public CatalogFileIndex withFilters(String filters) {
     CatalogFileIndex copy = new CatalogFileIndex().init(planner, constants, derived, sizeInBytes, description);
     copy.leader = leader;
+    copy.follower = follower;
+    copy.readInPython = readInPython;
     copy.given = filters;
     return copy;
   }

@@ -50,9 +50,12 @@ public class FollowFilters extends Rule {
       else break;
       at = (LogicalPlan) at.children().apply(0);
     }
-    while (at instanceof MapInArrow || at instanceof Project) at = (LogicalPlan) at.children().apply(0);
+    boolean mapped = at instanceof MapInArrow;
+    if (mapped) at = (LogicalPlan) at.children().apply(0);
+    while (mapped && at instanceof Project) at = (LogicalPlan) at.children().apply(0);
     CatalogFileIndex index = index(at);
-    if (index == null) return null;
+    // A map of the user's own says nothing about the table's columns: only ours, right above its files, is looked through.
+    if (index == null || index.isReadInPython() != mapped) return null;
     Lead found = new Lead();
     found.index = index;
     found.filters = FilterText.all(
@@ -78,7 +81,8 @@ public class FollowFilters extends Rule {
       if (!isDefinedAt(node)) return otherwise.apply(node);
       if (node instanceof Filter) {
         Lead own = lead((LogicalPlan) node);
-        return own == null ? node : ((LogicalPlan) node).transformUp(new Followers(own));
+        if (own == null || own.index.isFollower()) return node;
+        return ((LogicalPlan) node).transformUp(new Followers(own));
       }
       Join join = (Join) node;
       Lead left = lead(join.left());
