@@ -30,6 +30,7 @@ def test_locations(uri: str, engine: str, target: str) -> None:
         "ducklake:postgres:dbname=lake password='hunter2 and \\' more'",
         "ducklake:postgresql://user:hunter2@host/lake",
         "ducklake:mysql:db=lake PASSWD = hunter2",
+        "ducklake:mysql:pw=hunter2 db=lake",
     ],
 )
 def test_passwords_are_not_shown(uri: str) -> None:

@@ -95,7 +95,7 @@ class MySQLCatalog(Catalog):
     Its MySQL connector has no UPDATE or DELETE with a join, so that the extension fails at the second insert into a
     table, at every change of an inlined row, at most ALTERs, at flush and at expiry (`test_mysql.py` pins all of it).
     So the lake is made in a DuckDB file and its catalog tables are then copied into MySQL through that same connector.
-    From there Penstock reads it; that the extension reads it there as well is seen in `test_mysql.py`.
+    From there the extension and Penstock both read it.
     """
 
     kind = "mysql"
@@ -117,16 +117,8 @@ class MySQLCatalog(Catalog):
             yield reference
         self._publish(Path(staged.uri.removeprefix("ducklake:")), parameters)
 
-    @contextmanager
-    def reference(self, *, timezone: str = "UTC", **parameters: object) -> Iterator[Reference]:
-        """The lake as it was made, where it was made: on MySQL the extension takes seconds for each query."""
-        staged = DuckDBCatalog(self.directory)
-        made_there = Path(staged.uri.removeprefix("ducklake:")).exists()
-        with (staged if made_there else super()).reference(timezone=timezone, **parameters) as reference:
-            yield reference
-
     def _publish(self, staged: Path, parameters: dict[str, object]) -> None:
-        with super().reference(**parameters) as reference:
+        with self.reference(**parameters) as reference:
             reference.detach()
             reference.execute(
                 f"ATTACH {quote(str(staged))} AS staged (READ_ONLY)",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from penstock.errors import AttachError
 
 _ENGINES = ("sqlite", "postgres", "mysql")
-_SECRET = re.compile(r"(?i)\b(password|passwd|pwd|sslpassword)(\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)")
+_SECRET = re.compile(r"(?i)\b(password|passwd|pwd|pw|sslpassword)(\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)")
 _URL_SECRET = re.compile(r"(://[^/@:\s]*:)([^@\s]*)(@)")
 
 

@@ -69,11 +69,15 @@ class MysqlDatabase(Database):
     def inlined_text(
         self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any]
     ) -> list[Row]:
-        values = "".join(
-            f", {self.identifier(c.name)}" if c.is_blob else f", CAST({self.identifier(c.name)} AS CHAR)"
-            for c in columns
-        )
+        values = "".join(f", {self._value(column)}" for column in columns)
         return self.query(f"SELECT row_id{values} FROM {self.identifier(table)} WHERE {where}", parameters)
+
+    def _value(self, column: InlinedColumn) -> str:
+        name = self.identifier(column.name)
+        if column.is_blob:
+            return name
+        # The text of a FLOAT has six digits, that of a DOUBLE all of them.
+        return f"CAST(CAST({name} AS DOUBLE) AS CHAR)" if column.type == "float32" else f"CAST({name} AS CHAR)"
 
     def time_parameter(self, value: datetime) -> datetime:
         return value.astimezone(UTC).replace(tzinfo=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row, percent_style
@@ -54,16 +54,22 @@ class PostgresDatabase(Database):
     def inlined_text(
         self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any]
     ) -> list[Row]:
-        values = "".join(f", {self._value(column)}" for column in columns)
+        names = self._column_names(table)
+        values = "".join(f", {self._value(column, names)}" for column in columns)
         rows = self.query(f"SELECT row_id{values} FROM {self.identifier(table)} WHERE {where}", parameters)
         texts = [False, *(column.is_text for column in columns)]
         return [
             tuple(v.decode() if t and v is not None else v for t, v in zip(texts, row, strict=True)) for row in rows
         ]
 
-    def _value(self, column: InlinedColumn) -> str:
+    def _column_names(self, table: str) -> dict[str, str]:
+        """The columns' real names by their lower-case ones: DuckDB makes the table without quoting them."""
+        columns = "SELECT column_name FROM information_schema.columns WHERE table_schema = current_schema()"
+        return {name.lower(): name for (name,) in self.query(f"{columns} AND table_name = ?", [table])}
+
+    def _value(self, column: InlinedColumn, names: Mapping[str, str]) -> str:
         """Text and blobs are kept as BYTEA, because PostgreSQL's text cannot hold a NUL."""
-        name = self.identifier(column.name)
+        name = self.identifier(names.get(column.name.lower(), column.name))
         return name if column.is_text or column.is_blob else f"{name}::text"
 
 
