@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import SparkSession
 
+import penstock
 from interop.catalogs import Catalog
-from interop.compare import assert_same_tables
+from interop.compare import assert_contents, assert_same_tables, query
 from interop.reference import Reference, quote
 
 
@@ -64,6 +66,37 @@ def test_hive_partitions(catalog: Catalog, spark: SparkSession, tmp_path: Path) 
         _add(reference, tmp_path / "hive/**/*.parquet", hive_partitioning=True, allow_missing=True)
         reference.execute("DELETE FROM t WHERE id = 2")
     assert_same_tables(catalog, spark, "t")
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        "region = 'EU'", "region = 'none'", "region IN ('a/b=c %', 'x')", "region IS NULL", "NOT region = 'EU'",
+        "year >= 2025", "day = DATE '2024-01-01'", "day < DATE '2025-01-01' OR id = 2", "year + 1 = 2025",
+        "region = 'EU' AND id = 1", "region = 'EU' AND id = 2",
+    ],
+)  # fmt: skip
+def test_filters_on_hive_partitions(hive: Catalog, spark: SparkSession, predicate: str) -> None:
+    """Such a column is a constant of its file, and Spark leaves filters on constants to whoever lists the files."""
+    with hive.reference() as reference:
+        expected = query(reference, f"SELECT *, rowid FROM t WHERE {predicate}")
+    with penstock.attach(hive.uri, read_only=True, spark=spark) as lake:
+        assert_contents(lake.table("t").read(row_ids=True).where(predicate), expected, predicate)
+
+
+@pytest.fixture
+def hive(file_catalog: Catalog, tmp_path: Path) -> Catalog:
+    rows = "(1, 'EU', 2024, DATE '2024-01-01'), (2, 'a/b=c %', 2025, DATE '2025-01-01'), (3, NULL, 2025, NULL)"
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute(
+            "CREATE TABLE t (id INTEGER, region VARCHAR, year INTEGER, day DATE)",
+            f"COPY (FROM (VALUES {rows}) v(id, region, year, day)) TO {quote(str(tmp_path / 'hive'))}"
+            " (FORMAT parquet, PARTITION_BY (region, year, day))",
+            "INSERT INTO t VALUES (4, 'EU', 2024, DATE '2024-01-01'), (5, NULL, NULL, NULL)",
+        )
+        _add(reference, tmp_path / "hive/**/*.parquet", hive_partitioning=True, allow_missing=True)
+        reference.execute("DELETE FROM t WHERE id = 4")
+    return file_catalog
 
 
 def test_narrower_types(catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:

@@ -250,6 +250,7 @@ def _computations(frame: DataFrame, names: Mapping[str, str]) -> dict[str, str]:
     found = {}
     for position in range(projected.size()):
         item = projected.apply(position)
-        if item.name() in names and item.getClass().getSimpleName() == "Alias":
+        is_computed = item.getClass().getSimpleName() == "Alias" and not item.child().references().isEmpty()
+        if item.name() in names and is_computed:
             found[item.child().sql()] = names[item.name()]
     return found

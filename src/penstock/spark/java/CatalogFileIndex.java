@@ -6,14 +6,21 @@ import java.util.Map;
 import java.util.function.Function;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BasePredicate;
+import org.apache.spark.sql.catalyst.expressions.BoundReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.Predicate$;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
+import scala.Function1;
 import scala.collection.immutable.Seq;
+import scala.runtime.AbstractPartialFunction;
 
 /** The files of one branch of a scan, chosen by Python while Spark plans. Lives in the driver only. */
 public class CatalogFileIndex implements FileIndex {
@@ -76,16 +83,47 @@ public class CatalogFileIndex implements FileIndex {
           "DuckLake columns are found by field id: set spark.sql.parquet.fieldId.read.enabled to true");
     }
     String chosen = (String) planner.apply(given != null ? given : FilterText.all(dataFilters, derived));
+    BasePredicate[] onConstants = predicates(partitionFilters);
     ArrayList directories = new ArrayList();
     String[] records = chosen.isEmpty() ? new String[0] : chosen.split(RECORD, -1);
     for (int i = 0; i < records.length; i++) {
       String[] field = records[i].split(FIELD, -1);
+      GenericInternalRow values = new GenericInternalRow(values(field));
+      if (!all(onConstants, values)) continue;
       Path path = new Path(java.net.URI.create(field[0]));
       FileStatus status = new FileStatus(Long.parseLong(field[1]), false, 1, 134217728L, 0L, path);
       FileStatus[] one = new FileStatus[] {status};
-      directories.add(PartitionDirectory.apply(new GenericInternalRow(values(field)), one));
+      directories.add(PartitionDirectory.apply(values, one));
     }
     return seq(directories);
+  }
+
+  /** Spark leaves the filters on constants alone to the index, and does not test them again. */
+  private BasePredicate[] predicates(Seq filters) {
+    BasePredicate[] predicates = new BasePredicate[filters.size()];
+    for (int i = 0; i < predicates.length; i++) {
+      Expression bound = (Expression) ((Expression) filters.apply(i)).transform(new ToConstants(constants));
+      predicates[i] = Predicate$.MODULE$.createInterpreted(bound);
+    }
+    return predicates;
+  }
+
+  private static boolean all(BasePredicate[] predicates, GenericInternalRow values) {
+    for (int i = 0; i < predicates.length; i++) {
+      if (!predicates[i].eval(values)) return false;
+    }
+    return true;
+  }
+
+  private static class ToConstants extends AbstractPartialFunction {
+    final StructType constants;
+    ToConstants(StructType constants) { this.constants = constants; }
+    public boolean isDefinedAt(Object node) { return node instanceof AttributeReference; }
+    public Object applyOrElse(Object node, Function1 otherwise) {
+      if (!isDefinedAt(node)) return otherwise.apply(node);
+      AttributeReference column = (AttributeReference) node;
+      return new BoundReference(constants.fieldIndex(column.name()), column.dataType(), column.nullable());
+    }
   }
 
   private Object[] values(String[] field) {
