@@ -41,8 +41,15 @@ _TABLES = """table_name string, schema_id long, table_id long, table_uuid string
 class Lake:
     """A DuckLake: its tables, snapshots and options. Made by `penstock.attach`; close it, or use it in a `with`."""
 
-    def __init__(self, catalog: Catalog, spark: SparkSession, pinned: Callable[[Lake], Snapshot] | None = None) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        spark: SparkSession,
+        pinned: Callable[[Lake], Snapshot] | None = None,
+        attached_options: Mapping[str, str] | None = None,
+    ) -> None:
         self.catalog = catalog
+        self.attached_options = attached_options or {}
         self.spark = spark
         self.known_file_kinds: dict[tuple[int, ...], dict[int, str]] = {}
         self._pinned = pinned(self) if pinned else None
@@ -156,6 +163,7 @@ def attach(
     create_if_not_exists: bool = True,
     read_only: bool = False,
     encrypted: bool | None = None,
+    data_inlining_row_limit: int | None = None,
     metadata_schema: str | None = None,
     metadata_parameters: Mapping[str, str] | None = None,
     automatic_migration: bool = False,
@@ -176,13 +184,11 @@ def attach(
         automatic_migration, override_data_path,
     )  # fmt: skip
     catalog = open_catalog(uri, options)
+    limit = {} if data_inlining_row_limit is None else {"data_inlining_row_limit": str(data_inlining_row_limit)}
     pinned = snapshot_version is not None or snapshot_time is not None
     try:
-        return Lake(
-            catalog,
-            prepare(spark),
-            (lambda lake: lake.snapshot_at(snapshot_version, snapshot_time)) if pinned else None,
-        )
+        at = (lambda lake: lake.snapshot_at(snapshot_version, snapshot_time)) if pinned else None
+        return Lake(catalog, prepare(spark), at, limit)
     except NotFoundError as error:
         catalog.database.close()
         raise AttachError(f"{catalog.database.location} cannot be attached there: {error}") from None

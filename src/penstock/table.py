@@ -122,9 +122,9 @@ class Table:
         return objects.sort_order(self.lake.catalog.database, snapshot, self._info(snapshot).id)
 
     def option(self, name: str) -> str | None:
-        """The value that holds for this table: its own, else its schema's, else the lake's, else the default."""
+        """The value that holds: the table's, else its schema's, the lake's, the one attached with, or the default."""
         info = self._info(self.lake.current_snapshot().id)
-        return effective(name, self.lake.catalog.options(), info.schema.id, info.id)
+        return effective(name, self.lake.catalog.options(), info.schema.id, info.id, self.lake.attached_options)
 
     def _info(self, snapshot: int) -> TableInfo:
         catalog = self.lake.catalog

@@ -16,3 +16,10 @@ def test_the_nearest_scope_wins() -> None:
     assert effective(NAME, [lake, schema, table], 4, 8) == "g"
     assert effective(NAME, [], 3, 7) == "snappy"
     assert effective("unheard_of", [], 3, 7) is None
+
+
+def test_what_was_attached_with_stands_before_the_default_only() -> None:
+    attached = {"data_inlining_row_limit": "50"}
+    assert effective("data_inlining_row_limit", [], 3, 7, attached) == "50"
+    stored = [OptionValue("data_inlining_row_limit", "20")]
+    assert effective("data_inlining_row_limit", stored, 3, 7, attached) == "20"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 _ANYWHERE = ("global", "schema", "table")
@@ -91,10 +91,18 @@ class OptionValue:
     scope_id: int | None = None
 
 
-def effective(name: str, values: Iterable[OptionValue], schema_id: int | None, table_id: int | None) -> str | None:
-    """The value that holds: the table's, else its schema's, else the lake's, else the default."""
+def effective(
+    name: str,
+    values: Iterable[OptionValue],
+    schema_id: int | None,
+    table_id: int | None,
+    attached: Mapping[str, str] | None = None,
+) -> str | None:
+    """The value that holds: the table's, else its schema's, the lake's, the one attached with, or the default."""
     found = {(item.scope, item.scope_id): item.value for item in values if item.name == name}
     for place in (("table", table_id), ("schema", schema_id), ("global", None)):
         if place in found:
             return found[place]
+    if attached and name in attached:
+        return attached[name]
     return OPTIONS[name].default if name in OPTIONS else None
