@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
+import penstock
 from interop.catalogs import Catalog
-from interop.compare import assert_same_tables
+from interop.compare import assert_contents, assert_same_tables, query
 from interop.samples import NESTED, PRIMITIVES, storable_in_mysql
 
 PLACES = pytest.mark.parametrize("inlined_rows", [0, 100], ids=["files", "inlined"])
@@ -71,3 +72,21 @@ def test_defaults_inside_structs(catalog: Catalog, spark: SparkSession, inlined_
             "ALTER TABLE t ADD COLUMN l.element.id UUID DEFAULT '00000000-0000-0000-0000-00000000000a'",
         )
     assert_same_tables(catalog, spark, "t")
+
+
+@pytest.mark.parametrize("insert_first", [False, True])
+def test_default_and_rows_of_one_transaction(file_catalog: Catalog, spark: SparkSession, insert_first: bool) -> None:
+    """A file of the snapshot that added the column may or may not hold it: its rows are right, or reading it fails."""
+    rows = "INSERT INTO t (id) SELECT i FROM range(20) r(i)"
+    column = "ALTER TABLE t ADD COLUMN b BLOB DEFAULT 'x'"
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute("CREATE TABLE t (id INTEGER)", "INSERT INTO t VALUES (100)", "BEGIN")
+        reference.execute(*((rows, column) if insert_first else (column, rows)), "COMMIT")
+        expected = query(reference, "FROM t")
+    with penstock.attach(file_catalog.uri, read_only=True, spark=spark) as lake:
+        frame = lake.table("t").read()
+        if insert_first:
+            with pytest.raises(Exception, match='"b" not found'):
+                frame.collect()
+        else:
+            assert_contents(frame, expected)

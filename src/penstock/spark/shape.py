@@ -27,7 +27,8 @@ class Shape:
     @property
     def eras(self) -> tuple[int, ...]:
         """The snapshots from which on files hold something that Spark cannot make up for in the files before."""
-        starts = {self._added(column.id) for column in self._unfillable()}
+        added = {self._added(column.id) for column in self._unfillable()}
+        starts = added | {snapshot + 1 for snapshot in added}
         starts |= {version.end_snapshot for version in self._outgrown() if version.end_snapshot is not None}
         return tuple(sorted(starts))
 
@@ -42,9 +43,14 @@ class Shape:
         return Reading(self.nanoseconds, columns=promotions, missing=frozenset(missing), names=self._names())
 
     def only_duckdb_reads(self, era: int) -> bool:
-        """Whether the files hold something that became JSON since: DuckDB's own text of it, which only DuckDB makes."""
+        """Whether the files hold something that became JSON since: DuckDB's own text of it, which only DuckDB makes.
+
+        Or are of the very snapshot that added a column with a default: they may have been written before it, in the
+        same transaction. Spark would read NULL then; DuckDB fails, which is not a wrong answer.
+        """
         types = {column.id: column.type.name for column in self._walk()}
-        return any(types[version.column.id] == "json" for version in self._older(era))
+        became_json = any(types[version.column.id] == "json" for version in self._older(era))
+        return became_json or self._newest(era) in {self._added(column.id) for column in self._unfillable()}
 
     def _newest(self, era: int) -> int | None:
         """The newest snapshot that a file of an era can be of."""
