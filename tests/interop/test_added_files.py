@@ -173,3 +173,15 @@ def _copy(query: str, file: Path) -> tuple[str]:
 def _add(reference: Reference, files: Path, **options: bool) -> None:
     arguments = "".join(f", {name} => {str(value).lower()}" for name, value in options.items())
     reference.execute(f"CALL ducklake_add_data_files('lk', 't', {quote(str(files))}{arguments})")
+
+
+def test_added_file_of_a_column_that_became_json(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    """DuckDB's text of the value is made by DuckDB, which would find the file's columns by name, not by the mapping."""
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute("CREATE TABLE t (id INTEGER)", *_copy("SELECT 1 AS id", tmp_path / "added.parquet"))
+        _add(reference, tmp_path / "added.parquet")
+        reference.execute("ALTER TABLE t ALTER id SET TYPE JSON")
+    with penstock.attach(file_catalog.uri, read_only=True, spark=spark) as lake:
+        with pytest.raises(penstock.UnsupportedError, match=r"main\.t has added files that only DuckDB can read"):
+            lake.table("t").read()
+        assert lake.table("t").read(version=2).count() == 1

@@ -97,6 +97,16 @@ def test_only_the_columns_asked_for_are_read(shared: Catalog, spark: SparkSessio
         assert "k#" not in plan
 
 
+def test_columns_named_as_the_scan_names_its_own(shared: Catalog, spark: SparkSession) -> None:
+    names = ["_metadata", "_penstock_file", "_penstock_deleted"]
+    with shared.build(data_inlining_row_limit=0) as duckdb:
+        columns = ", ".join(f"(i + 100 * {n}) AS {name}" for n, name in enumerate(names, 1))
+        duckdb.execute(f"CREATE TABLE t AS SELECT {columns} FROM range(5) r(i)", "DELETE FROM t WHERE _metadata = 103")
+    with penstock.attach(shared.uri, read_only=True, spark=spark) as lake:
+        rows = sorted(tuple(row) for row in lake.table("t").read(row_ids=True).collect())
+        assert rows == [(100 + i, 200 + i, 300 + i, i) for i in (0, 1, 2, 4)]
+
+
 def test_a_dataframe_stays_at_its_snapshot(shared: Catalog, spark: SparkSession) -> None:
     """Later inserts, deletes, flushes and rewrites do not show, though the files are chosen only when it runs."""
     with shared.build(data_inlining_row_limit=5) as duckdb:

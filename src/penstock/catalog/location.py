@@ -26,10 +26,6 @@ class Location:
     def __repr__(self) -> str:
         return f"Location({str(self)!r})"
 
-    @property
-    def default_data_path(self) -> str | None:
-        return f"{self.target}.files/" if self.engine == "duckdb" else None
-
 
 def redact(text: str) -> str:
     """The text with the value of every password in it replaced."""

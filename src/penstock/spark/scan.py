@@ -15,6 +15,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.catalog.files import FileScope
 from penstock.catalog.inlined import inlined_rows
+from penstock.errors import UnsupportedError
 from penstock.model.columns import Column
 from penstock.model.files import DataFile, DeleteKind, FileGroup, MappedField
 from penstock.partitioning import PartitionSpec
@@ -115,6 +116,13 @@ class Scan:
     def rows(self, group: FileGroup, contents: Contents, answer: Answer = lambda planner: planner) -> list[BranchRows]:
         """The rows of a group's files. `answer` may put something between Spark's question and the planner."""
         if group.foreign or self.shape.only_duckdb_reads(group.era):
+            if group.mapping_id is not None:
+                raise UnsupportedError(
+                    f"{self.table_name} has added files that only DuckDB can read (a column became JSON, a variant "
+                    "holds a type Spark does not know, or a column with a default was added in the same transaction), "
+                    "and those are not read by a name mapping; "
+                    "let DuckDB write them anew: CREATE TABLE ... AS FROM the table"
+                )
             return [self._by_duckdb(group, answer)]
         if group.mapping_id is not None:
             return self._mapped(group, contents.mappings[group.mapping_id], answer)

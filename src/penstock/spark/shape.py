@@ -13,7 +13,7 @@ from penstock.model.objects import ColumnVersion
 from penstock.spark.defaults import spark_can_fill
 from penstock.spark.types import Reading, promoted, widened_by_spark
 
-_RESERVED = ("_metadata", "_penstock", "_ducklake")
+_RESERVED = ("_metadata", "_tmp_metadata", "_penstock", "_ducklake")
 
 
 @dataclass(frozen=True)
