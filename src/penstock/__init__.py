@@ -1,7 +1,17 @@
 """Penstock: lakehouse tables for Apache Spark, from Python."""
 
-from penstock.errors import AttachError, NotFoundError, PenstockError, StaleReadError, UnsupportedError
-from penstock.lake import Lake, attach
+from penstock.attaching import attach
+from penstock.errors import (
+    AttachError,
+    ConflictError,
+    InvalidError,
+    NotFoundError,
+    PenstockError,
+    StaleReadError,
+    UnsupportedError,
+)
+from penstock.lake import Lake
+from penstock.model.objects import MacroImplementation, MacroParameter
 from penstock.model.snapshots import Snapshot
 from penstock.spark.session import session
 from penstock.table import Table
@@ -9,7 +19,11 @@ from penstock.version import __version__
 
 __all__ = [
     "AttachError",
+    "ConflictError",
+    "InvalidError",
     "Lake",
+    "MacroImplementation",
+    "MacroParameter",
     "NotFoundError",
     "PenstockError",
     "Snapshot",

@@ -19,3 +19,11 @@ class UnsupportedError(PenstockError):
 
 class StaleReadError(PenstockError):
     """A DataFrame's snapshot was compacted or expired since `Table.read()` made it; read again."""
+
+
+class InvalidError(PenstockError):
+    """An input that cannot be done: a name that is taken, a value of the wrong type, an illegal change."""
+
+
+class ConflictError(PenstockError):
+    """Another writer changed the same thing since this transaction began; nothing was committed."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from types import TracebackType
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812
 
 from penstock.catalog import objects
-from penstock.catalog.attach import AttachOptions, Catalog, open_catalog
+from penstock.catalog.attach import Catalog
 from penstock.catalog.files import table_sizes
 from penstock.catalog.snapshots import (
     all_snapshots,
@@ -20,14 +24,21 @@ from penstock.catalog.snapshots import (
     snapshot_by_time,
     snapshot_by_version,
 )
-from penstock.errors import AttachError, NotFoundError
+from penstock.catalog.visibility import At
+from penstock.catalog.writing.commit import CommitInfo, RetryPolicy
+from penstock.catalog.writing.options import store_option
+from penstock.errors import InvalidError, NotFoundError
 from penstock.model.changes import parse_changes, summarise
 from penstock.model.names import parse_table_name
-from penstock.model.objects import Macro, Schema, TableInfo, View
-from penstock.model.options import OPTIONS, OptionValue
+from penstock.model.objects import Macro, MacroImplementation, Schema, View
+from penstock.model.option_values import validate_option
+from penstock.model.options import OPTIONS, OptionValue, effective
 from penstock.model.snapshots import Snapshot
-from penstock.spark.session import prepare
+from penstock.spark.schemas import table_definition
+from penstock.spark.sorting import parse_sort_key
+from penstock.statements import define
 from penstock.table import Table
+from penstock.transaction import Shown, Transaction
 from penstock.version import __version__
 
 _SNAPSHOTS = """snapshot_id long, snapshot_time timestamp, schema_version long, changes map<string,array<string>>,
@@ -47,12 +58,17 @@ class Lake:
         spark: SparkSession,
         pinned: Callable[[Lake], Snapshot] | None = None,
         attached_options: Mapping[str, str] | None = None,
+        read_only: bool = False,
+        retries: RetryPolicy | None = None,
     ) -> None:
         self.catalog = catalog
         self.attached_options = attached_options or {}
         self.spark = spark
         self.known_file_kinds: dict[tuple[int, ...], dict[int, str]] = {}
         self._pinned = pinned(self) if pinned else None
+        self._read_only = read_only
+        self._retries = retries or RetryPolicy()
+        self._thread = threading.local()
 
     def __repr__(self) -> str:
         return f"Lake({str(self.catalog.database.location)!r})"
@@ -69,34 +85,209 @@ class Lake:
         """Let go of the catalog; DataFrames that were read and not yet run will fail."""
         self.catalog.database.close()
 
+    @contextmanager
+    def transaction(
+        self, *, author: str | None = None, message: str | None = None, extra_info: str | None = None
+    ) -> Iterator[Transaction]:
+        """Many statements over many tables, one snapshot: `with lake.transaction(message="nightly load"): ...`
+
+        Reads inside see what was written inside, on top of the snapshot that was the newest at the beginning. An
+        exception leaves no snapshot and removes the files that were written. Each thread has its own transaction.
+        """
+        if self._active is not None:
+            raise InvalidError("this thread is inside a transaction of this lake already; end that one first")
+        self._check_writable()
+        transaction = Transaction(self.catalog, CommitInfo(author, message, extra_info), self._retries)
+        self._thread.active = transaction
+        try:
+            yield transaction
+            transaction.commit()
+        except BaseException:
+            transaction.roll_back()
+            raise
+        finally:
+            self._thread.active = None
+
+    @contextmanager
+    def changing(self) -> Iterator[Transaction]:
+        """One statement: of the transaction that this thread is in, or by itself."""
+        if self._active is not None:
+            with self._active.statement():
+                yield self._active
+            return
+        with self.transaction() as transaction:
+            yield transaction
+
+    @property
+    def _active(self) -> Transaction | None:
+        return getattr(self._thread, "active", None)
+
+    def _check_writable(self) -> None:
+        if self._read_only or self._pinned is not None:
+            how = "read_only=True" if self._read_only else "a snapshot"
+            raise InvalidError(f"{self!r} was attached with {how} and cannot be changed; attach it without")
+
+    def shown(self, version: int | None = None, timestamp: str | datetime | None = None) -> Shown:
+        """What a read looks at: a snapshot that is asked for, the transaction's view, or the current snapshot."""
+        database, data_path = self.catalog.database, self.catalog.data_path
+        if version is None and timestamp is None:
+            if self._active is not None:
+                return self._active.shown()
+            return Shown(database, At(self.current_snapshot().id), data_path)
+        return Shown(database, At(self.snapshot_at(version, timestamp).id), data_path)
+
     def table(self, name: str) -> Table:
         """The table of a name: `orders` (in `main`), `sales.orders`, `"odd.schema"."odd table"`."""
         schema, table = parse_table_name(name)
-        if not objects.was_ever_a_table(self.catalog.database, table):
-            self._table_at(schema, table)
+        shown = self.shown()
+        if not objects.was_ever_a_table(shown.database, table):
+            objects.find_table(shown.database, shown.at, shown.data_path, schema, table)
         return Table(self, schema, table)
 
-    def _table_at(self, schema: str, table: str) -> TableInfo:
-        version = self.current_snapshot().id
-        return objects.find_table(self.catalog.database, version, self.catalog.data_path, schema, table)
-
     def schemas(self) -> list[Schema]:
-        return objects.schemas(self.catalog.database, self.current_snapshot().id, self.catalog.data_path)
+        shown = self.shown()
+        return objects.schemas(shown.database, shown.at, shown.data_path)
 
     def views(self) -> list[View]:
-        """The views, as their SQL; DuckDB wrote it, and in DuckDB's dialect."""
-        return objects.views(self.catalog.database, self.current_snapshot().id, self.catalog.data_path)
+        """The views, as their SQL and the dialect it is in."""
+        shown = self.shown()
+        return objects.views(shown.database, shown.at, shown.data_path)
 
     def macros(self) -> list[Macro]:
-        return objects.macros(self.catalog.database, self.current_snapshot().id, self.catalog.data_path)
+        shown = self.shown()
+        return objects.macros(shown.database, shown.at, shown.data_path)
 
     def tables(self) -> DataFrame:
         """What the extension's `table_info()` returns: the tables, with the number and size of their files."""
-        version, database = self.current_snapshot().id, self.catalog.database
-        sizes = table_sizes(database, version)
-        tables = objects.tables(database, version, self.catalog.data_path)
+        shown = self.shown()
+        with shown.database.consistent():
+            sizes = table_sizes(shown.database, shown.at)
+            tables = objects.tables(shown.database, shown.at, shown.data_path)
         rows = [(t.name, t.schema.id, t.id, t.uuid, *sizes.get(t.id, (0, 0, 0, 0))) for t in tables]
         return self._frame(rows, _TABLES)
+
+    def create_schema(self, name: str, *, if_not_exists: bool = False) -> Snapshot | None:
+        with self.changing() as transaction:
+            define.create_schema(transaction, name, if_not_exists=if_not_exists)
+        return transaction.snapshot
+
+    def drop_schema(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> Snapshot | None:
+        """Drop a schema; with `cascade`, everything in it too."""
+        with self.changing() as transaction:
+            define.drop_schema(transaction, name, if_exists=if_exists, cascade=cascade)
+        return transaction.snapshot
+
+    def create_table(
+        self,
+        name: str,
+        schema: str | T.StructType | pa.Schema | DataFrame,
+        *,
+        partitioned_by: Sequence[str] = (),
+        sorted_by: Sequence[str] = (),
+        comment: str | None = None,
+        if_not_exists: bool = False,
+    ) -> Table:
+        """A new table, of Spark's DDL text, a StructType or a PyArrow schema; or of a DataFrame, with its rows.
+
+        Partition transforms are written `col`, `bucket(N, col)`, `year(col)`, `month(col)`, `day(col)`, `hour(col)`;
+        sort keys as in ORDER BY: `ts DESC NULLS LAST`.
+        """
+        schema_name, table_name = parse_table_name(name)
+        inlines = self._inlines(schema_name)
+        shape = schema.schema if isinstance(schema, DataFrame) else schema
+        definition = table_definition(self.spark, shape, inlining=inlines)
+        table = Table(self, schema_name, table_name)
+        with self.changing() as transaction:
+            if if_not_exists and define.find_table_or_none(transaction, name) is not None:
+                return table
+            keys = [parse_sort_key(text) for text in sorted_by]
+            table.check_sort_keys(definition.columns, keys)
+            define.create_table(
+                transaction, name, definition,
+                partitioned_by=partitioned_by, sorted_by=keys, comment=comment, inlines=inlines,
+            )  # fmt: skip
+            if isinstance(schema, DataFrame):
+                table.insert_into(transaction, schema)
+        return table
+
+    def _inlines(self, schema: str) -> bool:
+        """Whether small inserts into a new table of a schema are kept in the catalog."""
+        schema_id = next((item.id for item in self.schemas() if item.name.lower() == schema.lower()), None)
+        limit = effective("data_inlining_row_limit", self.catalog.options(), schema_id, None, self.attached_options)
+        return int(limit or 0) > 0
+
+    def drop_table(self, name: str, *, if_exists: bool = False) -> Snapshot | None:
+        with self.changing() as transaction:
+            define.drop_table(transaction, name, if_exists=if_exists)
+        return transaction.snapshot
+
+    def create_view(
+        self,
+        name: str,
+        sql: str,
+        *,
+        dialect: str = "spark",
+        column_aliases: Sequence[str] = (),
+        if_not_exists: bool = False,
+        replace: bool = False,
+    ) -> Snapshot | None:
+        """Store a view with the dialect of its SQL. DuckDB runs those of dialect `duckdb`."""
+        with self.changing() as transaction:
+            define.create_view(
+                transaction, name, sql, dialect=dialect, column_aliases=column_aliases,
+                if_not_exists=if_not_exists, replace=replace,
+            )  # fmt: skip
+        return transaction.snapshot
+
+    def drop_view(self, name: str, *, if_exists: bool = False) -> Snapshot | None:
+        with self.changing() as transaction:
+            define.drop_view(transaction, name, if_exists=if_exists)
+        return transaction.snapshot
+
+    def rename_view(self, name: str, new_name: str) -> Snapshot | None:
+        with self.changing() as transaction:
+            define.rename_view(transaction, name, new_name)
+        return transaction.snapshot
+
+    def set_view_comment(self, name: str, comment: str | None) -> Snapshot | None:
+        with self.changing() as transaction:
+            define.set_view_tags(transaction, name, {"comment": comment})
+        return transaction.snapshot
+
+    def create_macro(self, name: str, *implementations: MacroImplementation, replace: bool = False) -> Snapshot | None:
+        """Store a macro: one implementation for each number of parameters, each with the dialect of its SQL."""
+        with self.changing() as transaction:
+            define.create_macro(transaction, name, implementations, replace=replace)
+        return transaction.snapshot
+
+    def drop_macro(self, name: str, *, if_exists: bool = False) -> Snapshot | None:
+        with self.changing() as transaction:
+            define.drop_macro(transaction, name, if_exists=if_exists)
+        return transaction.snapshot
+
+    def set_option(self, name: str, value: object, *, schema: str | None = None, table: str | None = None) -> None:
+        """Set an option for the lake, a schema or a table. Options are not part of snapshots: this holds at once."""
+        self._check_writable()
+        text = validate_option(name, value)
+        scope = "table" if table is not None else "schema" if schema is not None else "global"
+        if table is not None and schema is not None:
+            raise InvalidError(f"option {name} is set for a schema or for a table; name the table as schema.table")
+        if scope not in OPTIONS[name].scopes:
+            raise InvalidError(
+                f"option {name} cannot be set for a {scope}, only for: {', '.join(OPTIONS[name].scopes)}"
+            )
+        store_option(self.catalog.database, OptionValue(name, text, scope, self._scope_id(schema, table)))
+
+    def _scope_id(self, schema: str | None, table: str | None) -> int | None:
+        if table is not None:
+            return self.table(table).info.id
+        if schema is None:
+            return None
+        found = next((item.id for item in self.schemas() if item.name.lower() == schema.lower()), None)
+        if found is None:
+            known = ", ".join(item.name for item in self.schemas())
+            raise NotFoundError(f"schema {schema} does not exist; there are {known}")
+        return found
 
     def current_snapshot(self) -> Snapshot:
         """The newest snapshot, or the one that the lake was attached at."""
@@ -121,11 +312,12 @@ class Lake:
         return (item.name, description, item.value, item.scope.upper(), self._scope_entry(item))
 
     def _scope_entry(self, item: OptionValue) -> str | None:
-        version, database, path = self.current_snapshot().id, self.catalog.database, self.catalog.data_path
+        shown = self.shown()
+        where = (shown.database, shown.at, shown.data_path)
         if item.scope == "schema":
-            return next((s.name for s in objects.schemas(database, version, path) if s.id == item.scope_id), None)
+            return next((s.name for s in objects.schemas(*where) if s.id == item.scope_id), None)
         if item.scope == "table":
-            return next((t.full_name for t in objects.tables(database, version, path) if t.id == item.scope_id), None)
+            return next((t.full_name for t in objects.tables(*where) if t.id == item.scope_id), None)
         return None
 
     def settings(self) -> DataFrame:
@@ -154,44 +346,3 @@ class Lake:
 
     def _frame(self, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
         return self.spark.createDataFrame(list(rows), schema)
-
-
-def attach(
-    uri: str,
-    *,
-    data_path: str | None = None,
-    create_if_not_exists: bool = True,
-    read_only: bool = False,
-    encrypted: bool | None = None,
-    data_inlining_row_limit: int | None = None,
-    metadata_schema: str | None = None,
-    metadata_parameters: Mapping[str, str] | None = None,
-    automatic_migration: bool = False,
-    override_data_path: bool = False,
-    snapshot_version: int | None = None,
-    snapshot_time: str | datetime | None = None,
-    spark: SparkSession | None = None,
-) -> Lake:
-    """Attach a DuckLake: `ducklake:FILE`, `ducklake:sqlite:FILE`, `ducklake:postgres:...` or `ducklake:mysql:...`.
-
-    The parameters are those of DuckLake's ATTACH, in lower case. With `snapshot_version` or `snapshot_time` the lake is
-    shown as it was then. `spark` is the session to use: by default the active one, else a local one.
-    """
-    if snapshot_version is not None and snapshot_time is not None:
-        raise AttachError("give snapshot_version or snapshot_time, not both")
-    options = AttachOptions(
-        data_path, create_if_not_exists, read_only, encrypted, metadata_schema, metadata_parameters or {},
-        automatic_migration, override_data_path,
-    )  # fmt: skip
-    catalog = open_catalog(uri, options)
-    limit = {} if data_inlining_row_limit is None else {"data_inlining_row_limit": str(data_inlining_row_limit)}
-    pinned = snapshot_version is not None or snapshot_time is not None
-    try:
-        at = (lambda lake: lake.snapshot_at(snapshot_version, snapshot_time)) if pinned else None
-        return Lake(catalog, prepare(spark), at, limit)
-    except NotFoundError as error:
-        catalog.database.close()
-        raise AttachError(f"{catalog.database.location} cannot be attached there: {error}") from None
-    except BaseException:
-        catalog.database.close()
-        raise

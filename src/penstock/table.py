@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
+import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.catalog import objects
 from penstock.catalog.files import FileScope, listed_files
 from penstock.catalog.inlined import inlined_delete_table
 from penstock.catalog.snapshots import latest_snapshot
+from penstock.model import evolution
+from penstock.model.changes import quoted_name
 from penstock.model.columns import Column
 from penstock.model.objects import SortKey, TableInfo
 from penstock.model.options import effective
+from penstock.model.snapshots import Snapshot
 from penstock.partitioning import PartitionSpec
+from penstock.spark.assignment import quoted
 from penstock.spark.explain import Explanation, explain
+from penstock.spark.insert_defaults import default_of
 from penstock.spark.scan import Scan
+from penstock.spark.schemas import column_to_add, type_of
 from penstock.spark.shape import Shape
+from penstock.spark.sorting import check_sort_key, parse_sort_key
+from penstock.spark.writing import Distribution
+from penstock.statements import define, evolve, insert, remove
+from penstock.transaction import Shown, Transaction
 
 if TYPE_CHECKING:
     from penstock.lake import Lake
@@ -55,10 +69,9 @@ class Table:
         columns of type timestamp_ns are cut to them ("truncate", the default, with a warning) or given as bigint
         nanoseconds since 1970 ("long").
         """
-        snapshot = self.lake.snapshot_at(version, timestamp).id
-        database = self.lake.catalog.database
-        with database.consistent():
-            scan = self._scan(snapshot, row_ids=row_ids, nanoseconds=nanoseconds == "long")
+        shown = self.lake.shown(version, timestamp)
+        with shown.database.consistent():
+            scan = self._scan(shown, row_ids=row_ids, nanoseconds=nanoseconds == "long")
             contents = scan.contents()
         if nanoseconds is None:
             _warn_of_nanoseconds(scan.shape.columns, self.name)
@@ -68,35 +81,38 @@ class Table:
         self, predicate: str, *, version: int | None = None, timestamp: str | datetime | None = None
     ) -> Explanation:
         """How many data files a query with this predicate reads, how many it leaves out, and why."""
-        snapshot = self.lake.snapshot_at(version, timestamp).id
-        with self.lake.catalog.database.consistent():
-            scan = self._scan(snapshot)
+        shown = self.lake.shown(version, timestamp)
+        with shown.database.consistent():
+            scan = self._scan(shown)
             contents = scan.contents()
         return explain(scan, contents, predicate)
 
     def files(self, *, version: int | None = None, timestamp: str | datetime | None = None) -> DataFrame:
         """What the extension's `ducklake_list_files` returns: data files with their delete files."""
-        snapshot = self.lake.snapshot_at(version, timestamp).id
-        info = self._info(snapshot)
-        rows = listed_files(self.lake.catalog.database, info.id, info.path, snapshot)
+        shown = self.lake.shown(version, timestamp)
+        info = self._info(shown)
+        rows = listed_files(shown.database, info.id, info.path, shown.at)
         return self.lake.spark.createDataFrame(rows, _FILES)
 
     @property
+    def info(self) -> TableInfo:
+        """The table's row in the catalog."""
+        return self._info(self.lake.shown())
+
+    @property
     def columns(self) -> tuple[Column, ...]:
-        snapshot = self.lake.current_snapshot().id
-        return objects.columns_at(
-            objects.column_versions(self.lake.catalog.database, self._info(snapshot).id), snapshot
-        )
+        shown = self.lake.shown()
+        return objects.columns_at(objects.column_versions(shown.database, self._info(shown).id), shown.at)
 
     @property
     def schema(self) -> T.StructType:
         """The Spark schema of `read()`."""
-        return self._scan(self.lake.current_snapshot().id).schema
+        return self._scan(self.lake.shown()).schema
 
     @property
     def tags(self) -> dict[str, str | None]:
-        snapshot = self.lake.current_snapshot().id
-        return objects.tags(self.lake.catalog.database, snapshot, self._info(snapshot).id)
+        shown = self.lake.shown()
+        return objects.tags(shown.database, shown.at, self._info(shown).id)
 
     @property
     def comment(self) -> str | None:
@@ -104,41 +120,219 @@ class Table:
 
     def column_tags(self, name: str) -> dict[str, str | None]:
         """The tags of a column (its comment is the tag `comment`)."""
-        snapshot = self.lake.current_snapshot().id
+        shown = self.lake.shown()
         column = objects.require_column(self.columns, name, self.name)
-        return objects.column_tags(self.lake.catalog.database, snapshot, self._info(snapshot).id, column.id)
+        return objects.column_tags(shown.database, shown.at, self._info(shown).id, column.id)
 
     @property
     def partition_spec(self) -> PartitionSpec | None:
         """How new rows are partitioned, or None."""
-        snapshot, database = self.lake.current_snapshot().id, self.lake.catalog.database
-        info = self._info(snapshot)
-        current = objects.current_partition_id(database, snapshot, info.id)
-        return next((spec for spec in objects.partition_specs(database, info.id) if spec.partition_id == current), None)
+        shown = self.lake.shown()
+        return objects.current_partition_spec(shown.database, shown.at, self._info(shown).id)
 
     @property
     def sort_order(self) -> tuple[SortKey, ...]:
-        snapshot = self.lake.current_snapshot().id
-        return objects.sort_order(self.lake.catalog.database, snapshot, self._info(snapshot).id)
+        shown = self.lake.shown()
+        return objects.sort_order(shown.database, shown.at, self._info(shown).id)
 
     def option(self, name: str) -> str | None:
         """The value that holds: the table's, else its schema's, the lake's, the one attached with, or the default."""
-        info = self._info(self.lake.current_snapshot().id)
+        info = self.info
         return effective(name, self.lake.catalog.options(), info.schema.id, info.id, self.lake.attached_options)
 
-    def _info(self, snapshot: int) -> TableInfo:
-        catalog = self.lake.catalog
-        return objects.find_table(catalog.database, snapshot, catalog.data_path, self.schema_name, self.name)
+    def append(self, df: DataFrame, *, by_name: bool = False, distribution: Distribution = "auto") -> Snapshot | None:
+        """Add the rows of a DataFrame, by position as SQL's INSERT, or by name with defaults for what is not given.
 
-    def _scan(self, snapshot: int, *, row_ids: bool = False, nanoseconds: bool = False) -> Scan:
-        database, info = self.lake.catalog.database, self._info(snapshot)
+        `distribution` says how rows come to the tasks that write files: "auto", "none" (every task of the DataFrame
+        writes files of its own), or "partition" (a shuffle brings the rows of a partition together).
+        Returns the snapshot; inside a transaction, None.
+        """
+        with self.lake.changing() as transaction:
+            self.insert_into(transaction, df, by_name=by_name, distribution=distribution)
+        return transaction.snapshot
+
+    def overwrite(
+        self,
+        df: DataFrame,
+        *,
+        where: str | SparkColumn | None = None,
+        by_name: bool = False,
+        distribution: Distribution = "auto",
+    ) -> Snapshot | None:
+        """Put the rows of a DataFrame in the place of all rows, or of those that a predicate is true for."""
+        with self.lake.changing() as transaction:
+            info = self._info(transaction.shown())
+            removal = remove.everything(transaction, info) if where is None else self._matching(transaction, where)
+            remove.stage(transaction, info, removal)
+            self.insert_into(transaction, df, by_name=by_name, distribution=distribution)
+        return transaction.snapshot
+
+    def insert_into(
+        self,
+        transaction: Transaction,
+        df: DataFrame,
+        *,
+        by_name: bool = False,
+        distribution: Distribution = "auto",
+    ) -> None:
+        """The part of `append` that a transaction's other statements share."""
+        info = self._info(transaction.shown())
+        target = insert.target_of(transaction, info, self.lake.attached_options)
+        insert.insert(transaction, target, df, by_name=by_name, distribution=distribution)
+
+    def add_column(self, column: str) -> Snapshot | None:
+        """Add a column or a struct's field: `note STRING DEFAULT 'none'`, `s.field INT`, `list.element.field INT`."""
+        new = column_to_add(self.lake.spark, column)
+        with self.lake.changing() as transaction:
+            info = self._info(transaction.shown())
+            has_rows = evolve.has_rows(transaction, info)
+            evolve.change_columns(
+                transaction, info,
+                lambda columns, next_id: evolution.add_column(
+                    columns, next_id, new.parent, new.column, has_rows=has_rows, inlining=self._inlines()
+                ),
+                self._inlines(),
+            )  # fmt: skip
+            if new.comment is not None:
+                added = evolution.find_at(evolve.columns_of(transaction, info), (*new.parent, new.column.name))
+                define.set_column_tags(transaction, info, added.id, {"comment": new.comment})
+        return transaction.snapshot
+
+    def drop_column(self, path: str, *, if_exists: bool = False) -> Snapshot | None:
+        """Drop a column, or a struct's field by its path."""
+        with self.lake.changing() as transaction:
+            info = self._info(transaction.shown())
+            if if_exists and not evolve.exists(transaction, info, path):
+                return transaction.staging.base
+            in_use = evolve.columns_in_use(transaction, info)
+            self._evolve(transaction, lambda columns, _: evolution.drop_column(columns, path, in_use=in_use))
+        return transaction.snapshot
+
+    def rename_column(self, path: str, name: str) -> Snapshot | None:
+        """Rename a column, or a struct's field by its path; the new name is without the path."""
+        with self.lake.changing() as transaction:
+            info = self._info(transaction.shown())
+            evolve.rename_in_sort_order(transaction, info, path, name)
+            self._evolve(
+                transaction,
+                lambda columns, _: evolution.rename_column(columns, path, name, inlining=self._inlines()),
+            )
+        return transaction.snapshot
+
+    def set_type(self, path: str, type: str | T.DataType | pa.DataType) -> Snapshot | None:
+        """Promote a column or field to a wider type, by DuckLake's table of promotions."""
+        new = type_of(self.lake.spark, type)
+        with self.lake.changing() as transaction:
+            in_use = evolve.columns_in_use(transaction, self._info(transaction.shown()))
+            self._evolve(
+                transaction, lambda columns, next_id: evolution.set_type(columns, next_id, path, new, in_use=in_use)
+            )
+        return transaction.snapshot
+
+    def set_not_null(self, path: str) -> Snapshot | None:
+        """Refuse NULLs in a column from now on; an error if there are any."""
+        with self.lake.changing() as transaction:
+            column = objects.require_column(self.columns, path, self.name)
+            nulls = self.read().where(F.col(quoted(column.name)).isNull()).limit(1).count() > 0
+            self._evolve(transaction, lambda columns, _: evolution.set_not_null(columns, path, has_nulls=nulls))
+        return transaction.snapshot
+
+    def drop_not_null(self, path: str) -> Snapshot | None:
+        return self._simply(lambda columns, _: evolution.drop_not_null(columns, path))
+
+    def set_default(self, path: str, default: str) -> Snapshot | None:
+        """The value of a column in rows that do not give one: a Spark SQL constant, or an expression DuckDB knows."""
+        with self.lake.changing() as transaction:
+            column = evolution.find_at(self.columns, evolution.parse_path(path))
+            value = default_of(self.lake.spark, column, default)
+            self._evolve(transaction, lambda columns, _: evolution.set_default(columns, path, value))
+        return transaction.snapshot
+
+    def drop_default(self, path: str) -> Snapshot | None:
+        return self._simply(lambda columns, _: evolution.drop_default(columns, path))
+
+    def rename(self, name: str) -> Table:
+        """Rename the table within its schema; its files stay where they are."""
+        with self.lake.changing() as transaction:
+            info = self._info(transaction.shown())
+            define.rename_table(transaction, info, name)
+            evolve.reshape(transaction, info, self._inlines())
+        return Table(self.lake, self.schema_name, name)
+
+    def drop(self, *, if_exists: bool = False) -> Snapshot | None:
+        return self.lake.drop_table(quoted_name(self.schema_name, self.name), if_exists=if_exists)
+
+    def set_comment(self, comment: str | None) -> Snapshot | None:
+        return self.set_tags(comment=comment)
+
+    def set_tags(self, **tags: str | None) -> Snapshot | None:
+        """Set tags of the table; None takes one away."""
+        with self.lake.changing() as transaction:
+            define.set_table_tags(transaction, self._info(transaction.shown()), tags)
+        return transaction.snapshot
+
+    def set_column_tags(self, name: str, **tags: str | None) -> Snapshot | None:
+        """Set tags of a column (its comment is the tag `comment`); None takes one away."""
+        with self.lake.changing() as transaction:
+            column = objects.require_column(self.columns, name, self.name)
+            define.set_column_tags(transaction, self._info(transaction.shown()), column.id, tags)
+        return transaction.snapshot
+
+    def set_partitioned_by(self, *fields: str) -> Snapshot | None:
+        """Partition new rows by columns and transforms of them; files that are there stay as they are."""
+        with self.lake.changing() as transaction:
+            evolve.set_partitioned_by(transaction, self._info(transaction.shown()), fields, self._inlines())
+        return transaction.snapshot
+
+    def reset_partitioned_by(self) -> Snapshot | None:
+        return self.set_partitioned_by()
+
+    def set_sorted_by(self, *keys: str) -> Snapshot | None:
+        """Sort new rows within their files: columns or expressions as in ORDER BY, `ts DESC NULLS LAST`."""
+        parsed = [parse_sort_key(text) for text in keys]
+        with self.lake.changing() as transaction:
+            self.check_sort_keys(self.columns, parsed)
+            evolve.set_sorted_by(transaction, self._info(transaction.shown()), parsed)
+        return transaction.snapshot
+
+    def reset_sorted_by(self) -> Snapshot | None:
+        return self.set_sorted_by()
+
+    def check_sort_keys(self, columns: Sequence[Column], keys: Sequence[SortKey]) -> None:
+        for key in keys:
+            check_sort_key(self.lake.spark, columns, key, f"{self.schema_name}.{self.name}")
+
+    def _simply(self, change: evolve.Change) -> Snapshot | None:
+        with self.lake.changing() as transaction:
+            self._evolve(transaction, change)
+        return transaction.snapshot
+
+    def _evolve(self, transaction: Transaction, change: evolve.Change) -> None:
+        evolve.change_columns(transaction, self._info(transaction.shown()), change, self._inlines())
+
+    def _inlines(self) -> bool:
+        """Whether small inserts are kept in the catalog."""
+        return int(self.option("data_inlining_row_limit") or 0) > 0
+
+    def _matching(self, transaction: Transaction, where: str | SparkColumn) -> remove.Removal:
+        shown = transaction.shown()
+        with shown.database.consistent():
+            scan = self._scan(shown, row_ids=True)
+            contents = scan.contents()
+        return remove.matching(scan, contents, where)
+
+    def _info(self, shown: Shown) -> TableInfo:
+        return objects.find_table(shown.database, shown.at, shown.data_path, self.schema_name, self.name)
+
+    def _scan(self, shown: Shown, *, row_ids: bool = False, nanoseconds: bool = False) -> Scan:
+        database, info = shown.database, self._info(shown)
         history = tuple(objects.column_versions(database, info.id))
-        shape = Shape(objects.columns_at(history, snapshot), history, nanoseconds)
+        shape = Shape(objects.columns_at(history, shown.at), history, nanoseconds)
         latest = latest_snapshot(database)
         deletes = inlined_delete_table(database, info.id)
         variants = any(item.type.name == "variant" for column in shape.columns for item in column.walk())
         scope = FileScope(
-            database, info.id, info.path, snapshot, latest.id, latest.next_file_id, shape.eras, deletes, variants
+            database, info.id, info.path, shown.at, latest.id, latest.next_file_id, shape.eras, deletes, variants
         )
         specs = objects.partition_specs(database, info.id)
         return Scan(self.lake.spark, scope, shape, specs, info.full_name, self.lake.known_file_kinds, row_ids)

@@ -6,12 +6,16 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from penstock.catalog.creation import create_file, create_lake, has_lake
 from penstock.catalog.databases import ConnectOptions, Database, connect
-from penstock.catalog.location import parse_location
+from penstock.catalog.location import Location, parse_location
+from penstock.catalog.migration import format_version, migrate
 from penstock.catalog.tables import FORMAT_VERSION, TABLES
-from penstock.errors import AttachError, UnsupportedError
+from penstock.errors import AttachError
 from penstock.model.options import OptionValue
 from penstock.storage.paths import absolute, folder, is_local
+
+_FILES = ("duckdb", "sqlite")
 
 
 @dataclass(frozen=True)
@@ -43,12 +47,26 @@ class Catalog:
 
 
 def open_catalog(uri: str, options: AttachOptions) -> Catalog:
-    """The catalog at a location, checked to be a DuckLake of this version whose files can be found."""
+    """The catalog at a location, created or migrated if that was allowed, and checked: a DuckLake of this version whose
+    files can be found.
+    """
     location = parse_location(uri)
-    how = ConnectOptions(options.read_only, options.metadata_schema, options.metadata_parameters)
+    new_data_path = _new_data_path(location, options)
+    how = ConnectOptions(
+        options.read_only, options.metadata_schema, options.metadata_parameters, create=new_data_path is not None
+    )
+    encrypted = bool(options.encrypted)
+    if location.engine in _FILES and not os.path.exists(location.target):
+        if new_data_path is not None:
+            create_file(location, how, new_data_path, encrypted)
+        elif _may_create(options):
+            raise AttachError(_no_data_path(location))
     database = connect(location, how)
     try:
-        _check_tables(database, options)
+        if not has_lake(database):
+            if new_data_path is None:
+                raise AttachError(_no_lake(location, options))
+            create_lake(database, new_data_path, encrypted)
         _check_version(database, options)
         _check_encryption(database, options)
         return _located(database, options)
@@ -57,36 +75,45 @@ def open_catalog(uri: str, options: AttachOptions) -> Catalog:
         raise
 
 
-def _check_tables(database: Database, options: AttachOptions) -> None:
-    location = database.location
-    present = database.tables("ducklake_")
-    if "ducklake_metadata" not in present:
-        if options.create_if_not_exists and not options.read_only and not database.tables(""):
-            raise UnsupportedError(
-                f"there is no DuckLake at {location}, and this version of Penstock does not create one; "
-                f"create it with DuckDB: ATTACH '{location}'"
-            )
-        raise AttachError(
-            f"{location} is not a DuckLake: it has no table ducklake_metadata"
-            + (
-                f" in schema {options.metadata_schema!r}"
-                if options.metadata_schema
-                else "; check the location, or metadata_schema"
-            )
-        )
+def _may_create(options: AttachOptions) -> bool:
+    return options.create_if_not_exists and not options.read_only
+
+
+def _new_data_path(location: Location, options: AttachOptions) -> str | None:
+    """Where the files of a new lake go, or None if none may be made."""
+    if not _may_create(options):
+        return None
+    if options.data_path:
+        return options.data_path.rstrip("/") + "/"
+    return os.path.abspath(location.target) + ".files/" if location.engine == "duckdb" else None
+
+
+def _no_lake(location: Location, options: AttachOptions) -> str:
+    if _may_create(options):
+        return _no_data_path(location)
+    where = f" in schema {options.metadata_schema!r}" if options.metadata_schema else ""
+    return (
+        f"{location} is not a DuckLake: it has no table ducklake_metadata{where}; check the location and "
+        "metadata_schema, or attach with create_if_not_exists=True and without read_only to create one"
+    )
+
+
+def _no_data_path(location: Location) -> str:
+    return f"there is no DuckLake at {location}; to create one, give data_path, where its files will be"
 
 
 def _check_version(database: Database, options: AttachOptions) -> None:
-    version = str(database.value('SELECT "value" FROM ducklake_metadata WHERE "key" = \'version\''))
+    version = format_version(database)
     location = database.location
     if version != FORMAT_VERSION:
-        if _number(version) < _number(FORMAT_VERSION):
-            asked = " (automatic_migration is not built yet)" if options.automatic_migration else ""
+        if _number(version) > _number(FORMAT_VERSION):
+            raise AttachError(f"{location} has format version {version}, newer than {FORMAT_VERSION}; upgrade Penstock")
+        if not options.automatic_migration or options.read_only:
             raise AttachError(
-                f"{location} has format version {version}, older than {FORMAT_VERSION}{asked}; "
-                f"migrate it with DuckDB: ATTACH '{location}' (AUTOMATIC_MIGRATION)"
+                f"{location} has format version {version}, older than {FORMAT_VERSION}; "
+                "attach it once with automatic_migration=True (and without read_only) to migrate it"
             )
-        raise AttachError(f"{location} has format version {version}, newer than {FORMAT_VERSION}; upgrade Penstock")
+        migrate(database)
     missing = sorted(set(TABLES) - database.tables("ducklake_"))
     if missing:
         raise AttachError(f"{location} is damaged: its catalog lacks the tables {', '.join(missing)}")

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.catalog.databases import Database
 from penstock.catalog.pruning import Condition
-from penstock.catalog.tables import visible
+from penstock.catalog.visibility import At
 from penstock.errors import StaleReadError
 from penstock.model.changes import parse_changes
 from penstock.model.files import DataFile, DeleteFile, DeleteKind, FileGroup, MappedField
@@ -35,12 +35,16 @@ class FileScope:
     database: Database
     table_id: int
     table_path: str
-    version: int
+    at: At
     seen_snapshot: int
     next_file_id: int
     eras: tuple[int, ...] = ()
     inlined_deletes: str | None = None
     has_variants: bool = False
+
+    @property
+    def version(self) -> int:
+        return self.at.version
 
     def groups(self) -> list[FileGroup]:
         """The kinds of files that the snapshot shows."""
@@ -97,8 +101,9 @@ class FileScope:
         """(data file, position) of the deletes that are kept in the catalog itself."""
         if self.inlined_deletes is None:
             return []
-        sql = f"SELECT file_id, row_id FROM {self.database.identifier(self.inlined_deletes)} WHERE begin_snapshot <= ?"
-        return [(row[0], row[1]) for row in self.database.query(sql, [self.version])]
+        table = self.database.identifier(self.inlined_deletes)
+        rows = self.database.query(f"SELECT file_id, row_id FROM {table} WHERE {self.at.begun()}")
+        return [(row[0], row[1]) for row in rows]
 
     def mapping(self, mapping_id: int) -> list[MappedField]:
         rows = self.database.query(
@@ -123,10 +128,11 @@ class FileScope:
                     )
 
     def _shown(self) -> str:
-        return f"d.table_id = ? AND {visible('d')} AND d.data_file_id < ?"
+        known = "d.data_file_id < ?" + (f" OR d.begin_snapshot = {self.at.own}" if self.at.own else "")
+        return f"d.table_id = ? AND {self.at.visible('d')} AND ({known})"
 
     def _shown_parameters(self) -> list[Any]:
-        return [self.table_id, self.version, self.version, self.next_file_id]
+        return [self.table_id, self.next_file_id]
 
     def _traits(self) -> tuple[str, list[Any]]:
         deleted, parameters = self._deleted()
@@ -165,41 +171,41 @@ class FileScope:
         return f"CASE {whens} ELSE {len(self.eras)} END" if whens else "0"
 
     def _deleted(self) -> tuple[str, list[Any]]:
-        sql = f"d.data_file_id IN (SELECT data_file_id FROM ducklake_delete_file WHERE table_id = ? AND {visible()})"
-        parameters = [self.table_id, self.version, self.version]
+        shown = f"SELECT data_file_id FROM ducklake_delete_file WHERE table_id = ? AND {self.at.visible()}"
+        sql = f"d.data_file_id IN ({shown})"
+        parameters = [self.table_id]
         if self.inlined_deletes is None:
             return sql, parameters
         table = self.database.identifier(self.inlined_deletes)
-        inlined = f"d.data_file_id IN (SELECT file_id FROM {table} WHERE begin_snapshot <= ?)"
-        return f"{sql} OR {inlined}", [*parameters, self.version]
+        return f"{sql} OR d.data_file_id IN (SELECT file_id FROM {table} WHERE {self.at.begun()})", [*parameters]
 
     def _delete_files(self, group: FileGroup) -> tuple[str, list[Any]]:
         where, parameters = self._members(group)
         sql = f"""ducklake_delete_file x JOIN ducklake_data_file d ON d.data_file_id = x.data_file_id
-                  WHERE x.table_id = ? AND {visible("x")} AND {self._shown()} AND {where}"""
-        return sql, [self.table_id, self.version, self.version, *self._shown_parameters(), *parameters]
+                  WHERE x.table_id = ? AND {self.at.visible("x")} AND {self._shown()} AND {where}"""
+        return sql, [self.table_id, *self._shown_parameters(), *parameters]
 
 
-def table_sizes(database: Database, version: int) -> dict[int, tuple[int, int, int, int]]:
+def table_sizes(database: Database, at: At) -> dict[int, tuple[int, int, int, int]]:
     """For each table: the number and bytes of its data files and of its delete files."""
     sizes: dict[int, list[int]] = {}
     for place, table in ((0, "ducklake_data_file"), (2, "ducklake_delete_file")):
-        sql = f"SELECT table_id, count(*), sum(file_size_bytes) FROM {table} WHERE {visible()} GROUP BY table_id"
-        for table_id, count, size in database.query(sql, [version, version]):
+        sql = f"SELECT table_id, count(*), sum(file_size_bytes) FROM {table} WHERE {at.visible()} GROUP BY table_id"
+        for table_id, count, size in database.query(sql):
             sizes.setdefault(table_id, [0, 0, 0, 0])[place : place + 2] = [count, int(size)]
     return {table_id: (row[0], row[1], row[2], row[3]) for table_id, row in sizes.items()}
 
 
-def listed_files(database: Database, table_id: int, table_path: str, version: int) -> list[tuple[Any, ...]]:
+def listed_files(database: Database, table_id: int, table_path: str, at: At) -> list[tuple[Any, ...]]:
     """Every data file of a table with its delete file, as the extension's `ducklake_list_files` gives them."""
     rows = database.query(
         f"""SELECT d.path, d.path_is_relative, d.file_size_bytes, d.footer_size, d.encryption_key,
                    x.path, x.path_is_relative, x.file_size_bytes, x.footer_size, x.encryption_key
             FROM ducklake_data_file d
-            LEFT JOIN (SELECT * FROM ducklake_delete_file WHERE table_id = ? AND {visible()}) x
+            LEFT JOIN (SELECT * FROM ducklake_delete_file WHERE table_id = ? AND {at.visible()}) x
               ON x.data_file_id = d.data_file_id
-            WHERE d.table_id = ? AND {visible("d")} ORDER BY d.file_order, d.data_file_id""",
-        [table_id, version, version, table_id, version, version],
+            WHERE d.table_id = ? AND {at.visible("d")} ORDER BY d.file_order, d.data_file_id""",
+        [table_id, table_id],
     )
     return [(*_listed(table_path, row[:5]), *_listed(table_path, row[5:])) for row in rows]
 

@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from penstock.catalog.databases import Database
 from penstock.catalog.databases.base import InlinedColumn
+from penstock.catalog.inlined_values import evolved_rows
 from penstock.catalog.objects import columns_at
-from penstock.catalog.tables import visible
+from penstock.catalog.visibility import At
 from penstock.model.columns import Column
 from penstock.model.objects import ColumnVersion
 from penstock.model.reshape import duckdb_type, select_list
@@ -18,7 +19,7 @@ from penstock.model.reshape import duckdb_type, select_list
 def inlined_rows(
     database: Database,
     table_id: int,
-    version: int,
+    at: At,
     columns: Sequence[Column],
     history: Sequence[ColumnVersion],
     *,
@@ -27,22 +28,40 @@ def inlined_rows(
     """The inlined rows that a snapshot shows: columns `v0, v1, ...` of the given columns, and `row_id`."""
     tables = []
     for name, begin_snapshot in _inlined_tables(database, table_id):
-        shape = columns_at(history, begin_snapshot)
+        shape = columns_at(history, At(begin_snapshot))
         source = [InlinedColumn(column.name, str(column.type), duckdb_type(column)) for column in shape]
         values = {column.id: f"c{position}" for position, column in enumerate(shape)}
         select = select_list(columns, shape, values, nanoseconds=nanoseconds)
-        rows = database.inlined(name, source, visible(), [version, version], f"{select}, row_id")
+        rows = database.inlined(name, source, at.visible(), [], f"{select}, row_id")
         if rows.num_rows:
             tables.append(rows)
+    for shape, staged, first_row_id in database.staged_inlined(table_id):
+        shown = evolved_rows(shape, columns, staged, nanoseconds=nanoseconds)
+        named = shown.rename_columns([f"v{i}" for i in range(len(columns))])
+        row_ids = pa.array(range(first_row_id, first_row_id + staged.num_rows), pa.int64())
+        tables.append(named.append_column("row_id", row_ids))
     return tables
 
 
+def live_inlined_rows(database: Database, table_id: int, at: At) -> dict[str, set[int]]:
+    """The row ids that each inlined table shows."""
+    found = {}
+    for name, _ in _inlined_tables(database, table_id):
+        rows = database.query(f"SELECT row_id FROM {database.identifier(name)} WHERE {at.visible()}")
+        if rows:
+            found[name] = {row[0] for row in rows}
+    return found
+
+
 def _inlined_tables(database: Database, table_id: int) -> list[tuple[str, int]]:
-    """The inlined tables that can hold rows, each with the snapshot whose shape it has."""
+    """The inlined tables that can hold rows, each with the snapshot whose shape it has.
+
+    One that was made late, by the first small insert, may have a schema version of its own: the table's last one holds.
+    """
     rows = database.query(
         """SELECT i.table_name, max(v.begin_snapshot)
            FROM ducklake_inlined_data_tables i
-           JOIN ducklake_schema_versions v ON v.table_id = i.table_id AND v.schema_version = i.schema_version
+           JOIN ducklake_schema_versions v ON v.table_id = i.table_id AND v.schema_version <= i.schema_version
            WHERE i.table_id = ? GROUP BY i.table_name ORDER BY 2""",
         [table_id],
     )

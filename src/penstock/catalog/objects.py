@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from penstock.catalog.databases import Database
-from penstock.catalog.tables import visible
+from penstock.catalog.visibility import At
 from penstock.errors import NotFoundError
 from penstock.model.columns import Column, find_column
 from penstock.model.objects import (
@@ -25,21 +25,19 @@ from penstock.partitioning import PartitionField, PartitionSpec, parse_transform
 from penstock.storage.paths import folder, resolve
 
 
-def schemas(database: Database, version: int, data_path: str) -> list[Schema]:
+def schemas(database: Database, at: At, data_path: str) -> list[Schema]:
     rows = database.query(
         f"""SELECT schema_id, schema_uuid, schema_name, path, path_is_relative FROM ducklake_schema
-            WHERE {visible()} ORDER BY schema_id""",
-        [version, version],
+            WHERE {at.visible()} ORDER BY schema_id""",
     )
     return [Schema(r[0], str(r[1]), r[2], folder(resolve(data_path, r[3] or "", bool(r[4])))) for r in rows]
 
 
-def tables(database: Database, version: int, data_path: str) -> list[TableInfo]:
-    owners = {schema.id: schema for schema in schemas(database, version, data_path)}
+def tables(database: Database, at: At, data_path: str) -> list[TableInfo]:
+    owners = {schema.id: schema for schema in schemas(database, at, data_path)}
     rows = database.query(
         f"""SELECT table_id, table_uuid, schema_id, table_name, path, path_is_relative FROM ducklake_table
-            WHERE {visible()} ORDER BY table_id""",
-        [version, version],
+            WHERE {at.visible()} ORDER BY table_id""",
     )
     return [
         TableInfo(r[0], str(r[1]), owners[r[2]], r[3], folder(resolve(owners[r[2]].path, r[4] or "", bool(r[5]))))
@@ -48,14 +46,14 @@ def tables(database: Database, version: int, data_path: str) -> list[TableInfo]:
     ]
 
 
-def find_table(database: Database, version: int, data_path: str, schema: str, name: str) -> TableInfo:
+def find_table(database: Database, at: At, data_path: str, schema: str, name: str) -> TableInfo:
     """The table of this name; names compare without regard to case, as they do in DuckDB."""
-    matching = [t for t in tables(database, version, data_path) if _same(t.schema.name, schema) and _same(t.name, name)]
+    matching = [t for t in tables(database, at, data_path) if _same(t.schema.name, schema) and _same(t.name, name)]
     if matching:
         return next((t for t in matching if t.name == name), matching[0])
-    known = sorted(t.full_name for t in tables(database, version, data_path))
+    known = sorted(t.full_name for t in tables(database, at, data_path))
     raise NotFoundError(
-        f"table {schema}.{name} does not exist at snapshot {version}; "
+        f"table {schema}.{name} does not exist at snapshot {at.version}; "
         + (f"there are {', '.join(known[:20])}" if known else "the lake has no tables there")
     )
 
@@ -91,13 +89,9 @@ def column_versions(database: Database, table_id: int) -> list[ColumnVersion]:
     ]
 
 
-def columns_at(versions: Iterable[ColumnVersion], version: int) -> tuple[Column, ...]:
+def columns_at(versions: Iterable[ColumnVersion], at: At) -> tuple[Column, ...]:
     """The tree of columns that a snapshot shows, from a table's column versions."""
-    shown = [
-        v
-        for v in versions
-        if v.column.begin_snapshot <= version and (v.end_snapshot is None or v.end_snapshot > version)
-    ]
+    shown = [v for v in versions if at.shows(v.column.begin_snapshot, v.end_snapshot)]
     children: dict[int | None, list[ColumnVersion]] = defaultdict(list)
     for item in sorted(shown, key=lambda v: (v.order, v.column.id)):
         children[item.parent_id].append(item)
@@ -108,15 +102,15 @@ def columns_at(versions: Iterable[ColumnVersion], version: int) -> tuple[Column,
     return tuple(grown(item) for item in children[None])
 
 
-def tags(database: Database, version: int, object_id: int) -> dict[str, str | None]:
+def tags(database: Database, at: At, object_id: int) -> dict[str, str | None]:
     """A schema's, table's or view's tags; a comment is the tag `comment`."""
-    sql = f"SELECT key, value FROM ducklake_tag WHERE object_id = ? AND {visible()}"
-    return _tags(database, sql, [object_id, version, version])
+    sql = f"SELECT key, value FROM ducklake_tag WHERE object_id = ? AND {at.visible()}"
+    return _tags(database, sql, [object_id])
 
 
-def column_tags(database: Database, version: int, table_id: int, column_id: int) -> dict[str, str | None]:
-    sql = f"SELECT key, value FROM ducklake_column_tag WHERE table_id = ? AND column_id = ? AND {visible()}"
-    return _tags(database, sql, [table_id, column_id, version, version])
+def column_tags(database: Database, at: At, table_id: int, column_id: int) -> dict[str, str | None]:
+    sql = f"SELECT key, value FROM ducklake_column_tag WHERE table_id = ? AND column_id = ? AND {at.visible()}"
+    return _tags(database, sql, [table_id, column_id])
 
 
 def _tags(database: Database, sql: str, parameters: list[int]) -> dict[str, str | None]:
@@ -137,40 +131,42 @@ def partition_specs(database: Database, table_id: int) -> list[PartitionSpec]:
     return [PartitionSpec(partition_id, tuple(items)) for partition_id, items in fields.items()]
 
 
-def current_partition_id(database: Database, version: int, table_id: int) -> int | None:
-    sql = f"SELECT max(partition_id) FROM ducklake_partition_info WHERE table_id = ? AND {visible()}"
-    found: int | None = database.value(sql, [table_id, version, version])
+def current_partition_id(database: Database, at: At, table_id: int) -> int | None:
+    sql = f"SELECT max(partition_id) FROM ducklake_partition_info WHERE table_id = ? AND {at.visible()}"
+    found: int | None = database.value(sql, [table_id])
     return found
 
 
-def sort_order(database: Database, version: int, table_id: int) -> tuple[SortKey, ...]:
+def current_partition_spec(database: Database, at: At, table_id: int) -> PartitionSpec | None:
+    """How new rows are partitioned; a specification without fields is that of a table that no longer is."""
+    current = current_partition_id(database, at, table_id)
+    return next((spec for spec in partition_specs(database, table_id) if spec.partition_id == current), None)
+
+
+def sort_order(database: Database, at: At, table_id: int) -> tuple[SortKey, ...]:
     rows = database.query(
         f"""SELECT e.expression, e.dialect, e.sort_direction, e.null_order
             FROM ducklake_sort_info i
             JOIN ducklake_sort_expression e ON e.sort_id = i.sort_id AND e.table_id = i.table_id
-            WHERE i.table_id = ? AND {visible("i")} ORDER BY e.sort_key_index""",
-        [table_id, version, version],
+            WHERE i.table_id = ? AND {at.visible("i")} ORDER BY e.sort_key_index""",
+        [table_id],
     )
     return tuple(SortKey(*row) for row in rows)
 
 
-def views(database: Database, version: int, data_path: str) -> list[View]:
-    names = {schema.id: schema.name for schema in schemas(database, version, data_path)}
+def views(database: Database, at: At, data_path: str) -> list[View]:
+    names = {schema.id: schema.name for schema in schemas(database, at, data_path)}
     rows = database.query(
         f"""SELECT view_id, schema_id, view_name, dialect, "sql", column_aliases FROM ducklake_view
-            WHERE {visible()} ORDER BY view_id""",
-        [version, version],
+            WHERE {at.visible()} ORDER BY view_id""",
     )
-    return [
-        View(r[0], names[r[1]], r[2], r[3], r[4], r[5], tags(database, version, r[0])) for r in rows if r[1] in names
-    ]
+    return [View(r[0], names[r[1]], r[2], r[3], r[4], r[5], tags(database, at, r[0])) for r in rows if r[1] in names]
 
 
-def macros(database: Database, version: int, data_path: str) -> list[Macro]:
-    names = {schema.id: schema.name for schema in schemas(database, version, data_path)}
+def macros(database: Database, at: At, data_path: str) -> list[Macro]:
+    names = {schema.id: schema.name for schema in schemas(database, at, data_path)}
     found = database.query(
-        f"SELECT macro_id, schema_id, macro_name FROM ducklake_macro WHERE {visible()} ORDER BY macro_id",
-        [version, version],
+        f"SELECT macro_id, schema_id, macro_name FROM ducklake_macro WHERE {at.visible()} ORDER BY macro_id",
     )
     return [Macro(r[0], names[r[1]], r[2], _implementations(database, r[0])) for r in found if r[1] in names]
 

@@ -29,3 +29,8 @@ class At:
             f"(({begin} <= {self.version} OR {begin} = {self.own}) "
             f"AND ({end} IS NULL OR ({end} > {self.version} AND {end} <> {self.own})))"
         )
+
+    def begun(self) -> str:
+        """SQL that is true for rows that have a `begin_snapshot` alone and are shown."""
+        own = f" OR begin_snapshot = {self.own}" if self.own is not None else ""
+        return f"(begin_snapshot <= {self.version}{own})"

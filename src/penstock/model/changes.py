@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 
 # The catalog's words, and the extension's keys for them in snapshots().
@@ -40,6 +40,21 @@ def parse_changes(text: str | None) -> tuple[Change, ...]:
     """The changes of a snapshot; none when the catalog holds NULL."""
     pairs = [item.partition(":") for item in _split(text or "", ",")]
     return tuple(Change(kind.strip(), value) for kind, _, value in pairs)
+
+
+def render_changes(changes: Iterable[Change]) -> str:
+    """The text for the catalog."""
+    return ",".join(f"{change.kind}:{change.value}" for change in changes)
+
+
+def quoted_name(*parts: str) -> str:
+    """A name as changes show it: every part in double quotes."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+
+
+def quoted_parts(name: str) -> tuple[str, ...]:
+    """The parts of a quoted name."""
+    return tuple(part[1:-1].replace('""', '"') if part.startswith('"') else part for part in _split(name, "."))
 
 
 def summarise(changes: tuple[Change, ...], reserved: Set[str]) -> dict[str, list[str]]:

@@ -40,6 +40,8 @@ _DUCKDB_TYPES = {
     "variant": "VARIANT",
     "geometry": "GEOMETRY",
 }
+# What DuckDB prints for types that it also takes a shorter name for.
+_LONG_NAMES = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ", "TIME WITH TIME ZONE": "TIMETZ"}
 _DAY_MICROSECONDS = 86_400_000_000
 # How a value is shown, where that differs from DuckDB's own type; {0} is the value.
 _SHOWN = {
@@ -69,6 +71,17 @@ _SHOWN = {
     "geometry": "ST_AsWKB({0})",
 }
 _NANOSECONDS = {**_SHOWN, "timestamp_ns": "epoch_ns({0})"}
+# The way back: how what is shown becomes DuckDB's own type, where a cast does not do it; {0} is what is shown.
+_STORED = {
+    "interval": (
+        "CASE WHEN {0} IS NOT NULL THEN"
+        " to_months(({0}).months) + to_days(({0}).days) + to_microseconds(({0}).microseconds) END"
+    ),
+    "variant": "CASE WHEN {0} IS NOT NULL THEN variant_bytes_to_variant(({0}).metadata || ({0}).value) END",
+    "geometry": "ST_GeomFromWKB({0})",
+    "timetz": "CAST(CAST({0} AS TIME) AS TIMETZ)",  # a time of nanoseconds has no zone otherwise
+}
+_STORED_NANOSECONDS = {**_STORED, "timestamp_ns": "make_timestamp_ns({0})"}
 
 
 def quoted(name: str) -> str:
@@ -94,6 +107,12 @@ def duckdb_type(column: Column) -> str:
             return _DUCKDB_TYPES[name]
 
 
+def ducklake_type(text: str) -> str:
+    """DuckLake's name for a type that DuckDB prints, of those that are not nested."""
+    name = _LONG_NAMES.get(text, text)
+    return next((ours for ours, theirs in _DUCKDB_TYPES.items() if theirs == name), name.lower())
+
+
 def default_sql(column: Column) -> str:
     """The value of a column in rows that were written before it was added."""
     if column.initial_default is None:
@@ -113,6 +132,37 @@ def select_list(
         value = default_sql(column) if old is None else _evolved(column, old, values[column.id])
         items.append(f"{_shown(column, value, shown)} AS v{position}")
     return ", ".join(items)
+
+
+def stored_list(columns: Sequence[Column], values: Mapping[int, str], *, nanoseconds: bool = False) -> str:
+    """A select list of the columns, under their names, in DuckDB's own types; `values` has SQL of what is shown, by id.
+
+    `nanoseconds` means that timestamp_ns is shown as a number of nanoseconds.
+    """
+    stored = _STORED_NANOSECONDS if nanoseconds else _STORED
+    return ", ".join(f"{_stored(column, values[column.id], stored)} AS {quoted(column.name)}" for column in columns)
+
+
+def _stored(column: Column, value: str, stored: Mapping[str, str]) -> str:
+    """A value of the type that Spark holds as one of DuckDB's own."""
+    if not any(item.type.name in stored for item in column.walk()):
+        return f"CAST({value} AS {duckdb_type(column)})"
+    if column.type.nested:
+        return _rebuilt(column, value, lambda child, item: _stored(child, item, stored))
+    return stored[column.type.name].format(value)
+
+
+def _rebuilt(column: Column, value: str, convert: Callable[[Column, str], str]) -> str:
+    """A nested value with each of its children converted."""
+    match column.type.name:
+        case "list":
+            return f"list_transform({value}, lambda e: {convert(column.children[0], 'e')})"
+        case "map":
+            key, item = convert(column.children[0], "e.key"), convert(column.children[1], "e.value")
+            entries = f"list_transform(map_entries({value}), lambda e: struct_pack(k := {key}, v := {item}))"
+            return f"CASE WHEN {value} IS NOT NULL THEN map_from_entries({entries}) END"
+        case _:
+            return _struct(value, column, lambda field: convert(field, f"({value}).{quoted(field.name)}"))
 
 
 def _evolved(new: Column, old: Column, value: str) -> str:
@@ -158,14 +208,6 @@ def _shown(column: Column, value: str, shown: Mapping[str, str]) -> str:
     """A value of DuckDB's own type as the type that Spark holds."""
     if not any(item.type.name in shown for item in column.walk()):
         return value
-    match column.type.name:
-        case "list":
-            return f"list_transform({value}, lambda e: {_shown(column.children[0], 'e', shown)})"
-        case "map":
-            key, item = _shown(column.children[0], "e.key", shown), _shown(column.children[1], "e.value", shown)
-            entries = f"list_transform(map_entries({value}), lambda e: struct_pack(k := {key}, v := {item}))"
-            return f"CASE WHEN {value} IS NOT NULL THEN map_from_entries({entries}) END"
-        case "struct":
-            return _struct(value, column, lambda field: _shown(field, f"({value}).{quoted(field.name)}", shown))
-        case name:
-            return shown[name].format(value)
+    if column.type.nested:
+        return _rebuilt(column, value, lambda child, item: _shown(child, item, shown))
+    return shown[column.type.name].format(value)

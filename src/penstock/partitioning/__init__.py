@@ -1,5 +1,7 @@
 """How rows become partitions: transforms, specifications, and what a predicate says about a partition's value."""
 
+from penstock.partitioning.naming import directory, directory_names
+from penstock.partitioning.parsing import parse_partition_field, partition_fields
 from penstock.partitioning.specs import PartitionField, PartitionSpec
 from penstock.partitioning.transforms import (
     Bucket,
@@ -24,5 +26,9 @@ __all__ = [
     "Transform",
     "Unknown",
     "Year",
+    "directory",
+    "directory_names",
+    "parse_partition_field",
     "parse_transform",
+    "partition_fields",
 ]

@@ -5,18 +5,26 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from decimal import Decimal
+from math import isnan, nan
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg_core import transform
 
 from penstock.errors import UnsupportedError
 from penstock.model.types import Order, Type
+from penstock.partitioning.arrow import unscaled
+from penstock.partitioning.texts import text, texts
 from penstock.predicates.values import Scalar
 
 _BY_NUMBER = {"int8", "int16", "int32", "int64", "boolean", "date", "time", "timestamp", "timestamptz", "timestamp_ns"}
 _UNITS = {"timestamp_s": 1_000_000, "timestamp_ms": 1000}  # microseconds
-_BY_TEXT = {"uint8", "uint16", "uint32", "uint64", "uint128", "int128"}
+_BY_TEXT = {"uint8", "uint16", "uint32", "uint64", "uint128", "int128", "interval"}
 _DIGITS_OF_A_LONG = 18
+_TIMETZ_SHIFT, _TIMETZ_UTC = (
+    2**24,
+    57_599,
+)  # DuckDB keeps the offset below the microseconds, counted down from +15:59:59
 _SAME_HASH = (
     ("boolean", "int8", "int16", "int32", "int64"),
     ("uint8", "uint16", "uint32", "uint64", "uint128"),
@@ -35,6 +43,11 @@ def buckets(values: Sequence[Scalar], type: Type, count: int) -> list[int]:
     return found
 
 
+def bucket_array(array: pa.Array, type: Type, count: int) -> pa.Int32Array:
+    """The bucket of each value of a stored array; NULL stays NULL."""
+    return transform.bucket(_hashed_array(array, type), count)
+
+
 def same_buckets(type: Type) -> tuple[str, ...]:
     """The types whose equal values are in the same buckets, this one among them."""
     return next((names for names in _SAME_HASH if type.name in names), (str(type),))
@@ -47,10 +60,12 @@ def _hashed(value: Scalar, type: Type) -> int | bytes:
     if type.name in _UNITS:
         return int(value // _UNITS[type.name])
     if type.name in _BY_TEXT:
-        return str(value).encode()
+        return text(value, type).encode()
+    if type.name == "timetz":
+        return int(value * _TIMETZ_SHIFT + _TIMETZ_UTC)
     match type.order:
         case Order.FLOAT:
-            return int(struct.unpack("<q", struct.pack("<d", value + 0.0))[0])
+            return int(struct.unpack("<q", struct.pack("<d", nan if isnan(value) else value + 0.0))[0])
         case Order.DECIMAL:
             return _hashed_decimal(value, type)
         case Order.TEXT:
@@ -61,5 +76,24 @@ def _hashed(value: Scalar, type: Type) -> int | bytes:
 
 
 def _hashed_decimal(value: Decimal, type: Type) -> int | bytes:
-    text = f"{value:.{type.scale}f}"
-    return int(text.replace(".", "")) if type.precision <= _DIGITS_OF_A_LONG else text.encode()
+    written = text(value, type)
+    return int(written.replace(".", "")) if type.precision <= _DIGITS_OF_A_LONG else written.encode()
+
+
+def _hashed_array(array: pa.Array, type: Type) -> pa.Array:
+    if type.name in _BY_NUMBER:
+        return array.cast(pa.int64())
+    if type.name in _UNITS:
+        return pc.divide(array, _UNITS[type.name])
+    if type.name == "timetz":
+        return pc.add(pc.multiply(array, _TIMETZ_SHIFT), _TIMETZ_UTC)
+    match type.order:
+        case Order.FLOAT:
+            # One zero and one NaN: equal values share a bucket.
+            doubles = pc.add(array.cast(pa.float64()), 0.0)
+            return pc.if_else(pc.is_nan(doubles), nan, doubles).view(pa.int64())
+        case Order.DECIMAL if type.precision <= _DIGITS_OF_A_LONG:
+            return unscaled(array).cast(pa.int64())
+        case Order.BYTES:
+            return array
+    return texts(array, type)

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
-from penstock.errors import UnsupportedError
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import InvalidError, UnsupportedError
+from penstock.model.columns import Column
 from penstock.model.types import Order, Type
-from penstock.partitioning.buckets import buckets
+from penstock.partitioning.arrow import mapped, moments, stored
+from penstock.partitioning.buckets import bucket_array, buckets
+from penstock.partitioning.projection import cyclic, in_micros, monotone, month_number, points
+from penstock.partitioning.texts import is_infinite, texts
 from penstock.predicates.calendar import DAY, HOUR, date_of
-from penstock.predicates.domains import Grid, grid, whole
-from penstock.predicates.values import Cut, Interval, Scalar, ValueSet
+from penstock.predicates.domains import whole
+from penstock.predicates.values import Scalar, ValueSet
 
-_BUCKET = re.compile(r"bucket\(\s*(\d+)\s*\)")
-_MOST_POINTS = 1000
+_BUCKET = re.compile(r"bucket\(\s*(\d{1,18})\s*\)")
+MOST_BUCKETS = 2**31 - 1
+_MOST_SHARED_TEXTS = 100_000
+_MONTHS, _DAYS, _MICROSECONDS = range(3)
+_CLOCKS = ("time", "timetz")
+_NO_TEXT = ("list", "struct", "map", "variant", "geometry")
 _INTEGER = Type("int64")
 
 
@@ -25,6 +36,32 @@ class Transform(ABC):
     @abstractmethod
     def apply(self, value: Scalar, type: Type) -> Scalar:
         """The partition value of a value that is not NULL. Timestamps are microseconds; timestamp_ns is nanoseconds."""
+
+    def values(self, array: pa.Array | pa.ChunkedArray, type: Type) -> pa.StringArray:
+        """The partition values of a column, in Spark's Arrow form, as the catalog's text; NULL stays NULL."""
+        self.check(Column(0, "x", type, 0))
+        if isinstance(array, pa.ChunkedArray):
+            chunks = [self.values(chunk, type) for chunk in array.chunks]
+            return pa.concat_arrays(chunks) if chunks else pa.array([], pa.string())
+        if pa.types.is_dictionary(array.type):
+            return self.values(array.dictionary, type).take(array.indices)
+        return self._texts(stored(array, type), type).cast(pa.string())
+
+    @abstractmethod
+    def _texts(self, array: pa.Array, type: Type) -> pa.Array:
+        """The texts of the partition values of a stored array."""
+
+    def check(self, column: Column) -> None:
+        """Refuse a column of a type that this transform does not take."""
+        if column.type.name in _NO_TEXT:
+            raise UnsupportedError(
+                f"{self.describe(column.name)}: {column.name} is a {column.type}, and Penstock writes no table that is"
+                " partitioned by one; choose a column of a plain type"
+            )
+
+    @abstractmethod
+    def directory(self, column: str) -> str:
+        """The name of the directories of a column's partitions, if no other field has it."""
 
     @abstractmethod
     def project(self, values: ValueSet, type: Type) -> ValueSet | None:
@@ -53,8 +90,14 @@ class Identity(Transform):
     def apply(self, value: Scalar, type: Type) -> Scalar:
         return value
 
+    def _texts(self, array: pa.Array, type: Type) -> pa.Array:
+        return texts(array, type)
+
+    def directory(self, column: str) -> str:
+        return column
+
     def project(self, values: ValueSet, type: Type) -> ValueSet | None:
-        # The text of a timestamptz depends on its writer's session, and that of a blob is the raw bytes.
+        # The text of a timestamptz depends on its writer's session, and that of a blob is full of escapes.
         kept = type.name in ("timestamptz", "blob") or type.order is Order.NONE
         return None if kept else values
 
@@ -77,14 +120,23 @@ class Bucket(Transform):
     def apply(self, value: Scalar, type: Type) -> Scalar:
         return buckets([value], type, self.count)[0]
 
+    def _texts(self, array: pa.Array, type: Type) -> pa.Array:
+        found = bucket_array(array, type, self.count)
+        if self.count > min(_MOST_SHARED_TEXTS, len(array)):
+            return found.cast(pa.string())
+        return pa.array(map(str, range(self.count)), pa.string()).take(found)
+
+    def directory(self, column: str) -> str:
+        return "bucket"
+
     def project(self, values: ValueSet, type: Type) -> ValueSet | None:
         # A timestamp_ns is hashed with its nanoseconds, which Spark does not see; NaN has many bit patterns.
         if type.name == "timestamp_ns" or type.order is Order.NONE or values.nan:
             return None
-        points = _points(values, type)
-        if points is None:
+        alone = points(values, type)
+        if alone is None:
             return None
-        return whole(ValueSet.points(set(buckets(points, type, self.count)), null=values.null))
+        return whole(ValueSet.points(set(buckets(alone, type, self.count)), null=values.null))
 
     def __str__(self) -> str:
         return f"bucket({self.count})"
@@ -96,17 +148,54 @@ class Bucket(Transform):
 class Calendar(Transform):
     """A calendar part, in UTC for timestamptz (others may have written theirs in any zone, so those never prune)."""
 
+    takes: ClassVar[str] = "dates, timestamps and intervals"
+    interval_field: ClassVar[int]  # which of months, days and microseconds the part of an interval is in
+
     def apply(self, value: Scalar, type: Type) -> Scalar:
+        if type.name == "interval":
+            return self.interval_part(value[self.interval_field])
+        if is_infinite(value, type):
+            return None
         return self.part(_micros(value, type))
+
+    def _texts(self, array: pa.Array, type: Type) -> pa.Array:
+        if type.name == "interval":
+            return mapped(array.flatten()[self.interval_field], lambda number: str(self.interval_part(number)))
+        usual = moments(array, type)
+        if usual is None:
+            return mapped(array, lambda value: _text_or_null(self.apply(value, type)))
+        return self.part_array(usual).cast(pa.string())
+
+    def part_array(self, moments: pa.Array) -> pa.Array:
+        """The parts of Arrow's dates or timestamps of the years 1 to 9999."""
+        return pc.call_function(str(self), [moments])
+
+    def takes_type(self, type: Type) -> bool:
+        return type.order in (Order.DATE, Order.TIMESTAMP) or type.name == "interval"
+
+    def check(self, column: Column) -> None:
+        super().check(column)
+        if not self.takes_type(column.type):
+            raise InvalidError(
+                f"{self.describe(column.name)}: {column.name} is a {column.type}, and {self} takes {self.takes};"
+                f" partition by {column.name} itself or by bucket(16, {column.name})"
+            )
+
+    def directory(self, column: str) -> str:
+        return str(self)
 
     def project(self, values: ValueSet, type: Type) -> ValueSet | None:
         if type.order not in (Order.DATE, Order.TIMESTAMP) or type.name == "timestamptz":
             return None
         # The parts of infinity are NULL: a NULL partition can hold more than NULLs.
-        return self.parts(ValueSet.of((_in_micros(one, type) for one in values.intervals), null=True))
+        return self.parts(ValueSet.of((in_micros(one, type) for one in values.intervals), null=True))
 
     @abstractmethod
     def part(self, micros: int) -> int: ...
+
+    @abstractmethod
+    def interval_part(self, number: int) -> int:
+        """The part of an interval, by its months, days or microseconds; it has their sign."""
 
     @abstractmethod
     def parts(self, micros: ValueSet) -> ValueSet | None:
@@ -118,46 +207,83 @@ class Calendar(Transform):
 
 @dataclass(frozen=True)
 class Year(Calendar):
-    """The year; 0 is 1 BC."""
+    """The year; 0 is 1 BC, but of a timestamptz DuckDB takes the year of its era: 1."""
+
+    interval_field = _MONTHS
+
+    def apply(self, value: Scalar, type: Type) -> Scalar:
+        year = super().apply(value, type)
+        return 1 - year if type.name == "timestamptz" and year is not None and year <= 0 else year
+
+    def interval_part(self, number: int) -> int:
+        return _quotient(number, 12)
 
     def part(self, micros: int) -> int:
         return date_of(micros // DAY)[0]
 
     def parts(self, micros: ValueSet) -> ValueSet | None:
-        return ValueSet.of((_mapped(one, self.part) for one in micros.intervals), null=micros.null)
+        return ValueSet.of((monotone(one, self.part) for one in micros.intervals), null=micros.null)
 
 
 @dataclass(frozen=True)
 class Month(Calendar):
     """The month of the year, 1 to 12."""
 
+    interval_field = _MONTHS
+
+    def interval_part(self, number: int) -> int:
+        return number - 12 * _quotient(number, 12)
+
     def part(self, micros: int) -> int:
         return date_of(micros // DAY)[1]
 
     def parts(self, micros: ValueSet) -> ValueSet | None:
-        return _cyclic(micros, _month_number, 12, lambda number: number % 12 + 1)
+        return cyclic(micros, month_number, 12, lambda number: number % 12 + 1)
 
 
 @dataclass(frozen=True)
 class Day(Calendar):
     """The day of the month, 1 to 31."""
 
+    interval_field = _DAYS
+
+    def interval_part(self, number: int) -> int:
+        return number
+
     def part(self, micros: int) -> int:
         return date_of(micros // DAY)[2]
 
     def parts(self, micros: ValueSet) -> ValueSet | None:
-        return _cyclic(micros, lambda value: value // DAY, 31, lambda days: date_of(days)[2])
+        return cyclic(micros, lambda value: value // DAY, 31, lambda days: date_of(days)[2])
 
 
 @dataclass(frozen=True)
 class Hour(Calendar):
-    """The hour of the day, 0 to 23."""
+    """The hour of the day, 0 to 23; of a time also 24."""
+
+    takes = "dates, times, timestamps and intervals"
+    interval_field = _MICROSECONDS
+
+    def takes_type(self, type: Type) -> bool:
+        return type.name in _CLOCKS or super().takes_type(type)
+
+    def apply(self, value: Scalar, type: Type) -> Scalar:
+        return value // HOUR if type.name in _CLOCKS else super().apply(value, type)
+
+    def interval_part(self, number: int) -> int:
+        return _quotient(number, HOUR)
+
+    def _texts(self, array: pa.Array, type: Type) -> pa.Array:
+        return pc.divide(array, HOUR).cast(pa.string()) if type.name in _CLOCKS else super()._texts(array, type)
+
+    def part_array(self, moments: pa.Array) -> pa.Array:
+        return pc.hour(moments.cast(pa.timestamp("s")) if pa.types.is_date(moments.type) else moments)
 
     def part(self, micros: int) -> int:
         return micros // HOUR % 24
 
     def parts(self, micros: ValueSet) -> ValueSet | None:
-        return _cyclic(micros, lambda value: value // HOUR, 24, lambda hours: hours % 24)
+        return cyclic(micros, lambda value: value // HOUR, 24, lambda hours: hours % 24)
 
 
 @dataclass(frozen=True)
@@ -167,7 +293,22 @@ class Unknown(Transform):
     text: str
 
     def apply(self, value: Scalar, type: Type) -> Scalar:
-        raise UnsupportedError(f"partition transform {self.text!r} is not known to this version of Penstock")
+        raise self._refusal()
+
+    def _texts(self, array: pa.Array, type: Type) -> pa.Array:
+        raise self._refusal()
+
+    def check(self, column: Column) -> None:
+        raise self._refusal()
+
+    def directory(self, column: str) -> str:
+        raise self._refusal()
+
+    def _refusal(self) -> UnsupportedError:
+        return UnsupportedError(
+            f"partition transform {self.text!r} is not known to this version of Penstock, which can read the table but"
+            " not write to it; set another partitioning, or use a newer version"
+        )
 
     def project(self, values: ValueSet, type: Type) -> ValueSet | None:
         return None
@@ -180,7 +321,7 @@ def parse_transform(text: str) -> Transform:
     """The transform of a `ducklake_partition_column.transform`."""
     name = text.strip().lower()
     bucket = _BUCKET.fullmatch(name)
-    if bucket and int(bucket[1]) > 0:
+    if bucket and 0 < int(bucket[1]) <= MOST_BUCKETS:
         return Bucket(int(bucket[1]))
     plain: dict[str, Transform] = {
         "identity": Identity(),
@@ -195,64 +336,14 @@ def parse_transform(text: str) -> Transform:
 def _micros(value: Scalar, type: Type) -> int:
     if type.order is Order.DATE:
         return int(value) * DAY
-    return _toward_zero(int(value)) if type.name == "timestamp_ns" else int(value)
+    # DuckDB cuts nanoseconds towards 1970: before it that is the next microsecond, where Spark shows the last one.
+    return _quotient(int(value), 1000) if type.name == "timestamp_ns" else int(value)
 
 
-def _toward_zero(nanos: int) -> int:
-    """The microsecond whose parts DuckDB takes: before 1970 that is the next one, where Spark shows the last one."""
-    return nanos // 1000 if nanos >= 0 else -(-nanos // 1000)
+def _text_or_null(part: int | None) -> str | None:
+    return None if part is None else str(part)
 
 
-def _in_micros(one: Interval, type: Type) -> Interval:
-    """The microseconds that a row in an interval of its column can have its parts of."""
-    unit = DAY if type.order is Order.DATE else 1
-    later = 1 if type.name == "timestamp_ns" else 0
-    low = None if one.low is None else Cut(one.low.value * unit)
-    high = None if one.high is None else Cut(one.high.value * unit + later)
-    return Interval(low, high)
-
-
-def _points(values: ValueSet, type: Type) -> list[Scalar] | None:
-    """The values of a set one by one, or None where they are too many or cannot be counted."""
-    steps = grid(type)
-    found: list[Scalar] = []
-    for one in values.intervals:
-        if one.low is None or one.high is None:
-            return None
-        if steps is not None:
-            first, end = steps.step(one.low.value), steps.step(one.high.value)
-            found.extend(_step_values(steps, first, min(end, first + _MOST_POINTS + 1)))
-        elif one == Interval(Cut(one.low.value), Cut(one.low.value, True)):
-            found.append(one.low.value)
-        else:
-            return None
-        if len(found) > _MOST_POINTS:
-            return None
-    return found
-
-
-def _step_values(steps: Grid, first: int, end: int) -> Iterator[Scalar]:
-    return map(steps.value, range(first, end))
-
-
-def _mapped(one: Interval, part: Callable[[int], int]) -> Interval:
-    """The parts of half-open microseconds, under a part that never falls."""
-    low = None if one.low is None else Cut(part(one.low.value))
-    high = None if one.high is None else Cut(part(one.high.value - 1) + 1)
-    return Interval(low, high)
-
-
-def _cyclic(micros: ValueSet, number: Callable[[int], int], length: int, part: Callable[[int], int]) -> ValueSet | None:
-    """The parts of a set whose every interval is shorter than the `length` after which the parts repeat."""
-    found: set[int] = set()
-    for one in micros.intervals:
-        low, high = _mapped(one, number)
-        if low is None or high is None or high.value - low.value >= length:
-            return None
-        found.update(part(unit) for unit in range(low.value, high.value))
-    return whole(ValueSet.points(found, null=micros.null))
-
-
-def _month_number(micros: int) -> int:
-    year, month, _ = date_of(micros // DAY)
-    return year * 12 + month - 1
+def _quotient(number: int, unit: int) -> int:
+    """Whole units, cut towards zero."""
+    return number // unit if number >= 0 else -(-number // unit)

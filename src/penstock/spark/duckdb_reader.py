@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.catalog.objects import columns_at
+from penstock.catalog.visibility import At
 from penstock.model.files import DataFile
 from penstock.model.reshape import quoted, select_list
 from penstock.spark.arrow import as_spark_expects
@@ -30,7 +31,7 @@ Reader = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 def duckdb_file(file: DataFile, shape: Shape) -> tuple[object, ...]:
     """A file's row of `DUCKDB_FILE`: how to read it, and the SQL that brings its rows into the table's shape."""
-    written = columns_at(shape.history, file.begin_snapshot)
+    written = columns_at(shape.history, At(file.begin_snapshot))
     values = {column.id: quoted(column.name) for column in written}
     select = select_list(shape.columns, written, values, nanoseconds=shape.nanoseconds)
     return (file.id, file.row_id_start, file.path, file.encryption_key, select)

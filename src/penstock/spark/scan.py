@@ -96,7 +96,7 @@ class Scan:
     def _inlined_rows(self) -> list[pa.Table]:
         scope, shape = self.scope, self.shape
         columns, history, nanoseconds = shape.columns, shape.history, shape.nanoseconds
-        return inlined_rows(scope.database, scope.table_id, scope.version, columns, history, nanoseconds=nanoseconds)
+        return inlined_rows(scope.database, scope.table_id, scope.at, columns, history, nanoseconds=nanoseconds)
 
     def frame(self, contents: Contents) -> DataFrame:
         """The table's rows; nothing is read before Spark runs a query on them."""

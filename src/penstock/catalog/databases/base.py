@@ -6,10 +6,10 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import duckdb
 import pyarrow as pa
@@ -17,17 +17,19 @@ import pyarrow as pa
 from penstock.catalog.dialects import Dialect
 from penstock.catalog.location import Location
 from penstock.errors import AttachError
+from penstock.model.columns import Column
 
 Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class ConnectOptions:
-    """How to open the database, apart from where it is."""
+    """How to open the database, apart from where it is. With `create`, a missing file or schema is made."""
 
     read_only: bool = False
     schema: str | None = None
     parameters: Mapping[str, str] = field(default_factory=dict, repr=False)
+    create: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,39 +57,102 @@ class Database(ABC):
 
     engine: str
     dialect: Dialect
-    begin_sql = "BEGIN"
+    transactional_ddl = True
+    # What the driver raises.
+    errors: tuple[type[Exception], ...]
+    # The types of the catalog's tables that have another name here.
+    column_types: ClassVar[Mapping[str, str]] = {}
+
+    # How the transactions of `consistent`, `transaction` and `scratch` begin.
+    _snapshot_sql = "BEGIN"
+    _commit_sql = "BEGIN"
+    _scratch_sql = "BEGIN"
 
     def __init__(self, location: Location) -> None:
         self.location = location
         self._lock = threading.RLock()
         self._closed = False
+        self._in_transaction = False
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """All rows of a query."""
-        with self._lock:
-            if self._closed:
-                raise AttachError(f"{self.location} is closed; attach it again")
-            return self._query(sql, parameters)
+        with self._opened():
+            return self._query(sql, self._adapted(parameters))
 
     def value(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
         """The first column of the first row, or None."""
         rows = self.query(sql, parameters)
         return rows[0][0] if rows else None
 
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        """Run a statement that returns no rows."""
+        with self._opened():
+            self._execute(sql, self._adapted(parameters))
+
+    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Insert rows in bulk. Values are int, float, str, bool, bytes, None or an aware datetime, uuids are str;
+        they are stored as the extension stores them.
+        """
+        if rows:
+            with self._opened():
+                self._insert(self.identifier(table), [self.identifier(name) for name in columns], rows)
+
     @contextmanager
     def consistent(self) -> Iterator[None]:
-        """All queries inside see one state of the database."""
+        """All queries inside see one state of the database. Inside another transaction, that one's."""
         with self._lock:
-            self.run(self.begin_sql)
+            if self._in_transaction:
+                yield
+                return
+            with self._transaction(self._snapshot_sql):
+                yield
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A commit: all or nothing, and one of our writers after the other, each seeing what the one before it did."""
+        with self._transaction(self._commit_sql):
+            yield
+
+    @contextmanager
+    def scratch(self) -> Iterator[None]:
+        """As `consistent`, but what is written inside can be read inside, and is gone at the end.
+
+        Where DDL is not transactional it would end the transaction: make temporary tables there.
+        """
+        with self._transaction(self._scratch_sql, keep=False):
+            yield
+
+    @contextmanager
+    def _transaction(self, begin: str, *, keep: bool = True) -> Iterator[None]:
+        with self._opened():
+            if self._in_transaction:
+                raise RuntimeError("a transaction of this database is open already")
+            self._execute(begin, ())
+            self._in_transaction = True
             try:
                 yield
+                if keep:
+                    self._execute("COMMIT", ())
+            except BaseException:
+                self._roll_back()
+                raise
+            else:
+                if not keep:
+                    self._roll_back()
             finally:
-                self.run("COMMIT")
+                self._in_transaction = False
 
-    def run(self, sql: str) -> None:
-        """Run a statement that returns no rows."""
+    def _roll_back(self) -> None:
+        # A failed COMMIT, or a lost connection, has ended the transaction already.
+        with suppress(*self.errors):
+            self._execute("ROLLBACK", ())
+
+    @contextmanager
+    def _opened(self) -> Iterator[None]:
         with self._lock:
-            self._run(sql)
+            if self._closed:
+                raise AttachError(f"{self.location} is closed; attach it again")
+            yield
 
     def close(self) -> None:
         with self._lock:
@@ -95,11 +160,23 @@ class Database(ABC):
                 self._closed = True
                 self._close()
 
+    def _adapted(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Values in the form that the driver stores as the extension does."""
+        return [self.time_parameter(v) if isinstance(v, datetime) and v.tzinfo else v for v in values]
+
+    @abstractmethod
+    def is_collision(self, error: BaseException) -> bool:
+        """Whether another writer got in the way, so that trying again may succeed."""
+
     @abstractmethod
     def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]: ...
 
     @abstractmethod
-    def _run(self, sql: str) -> None: ...
+    def _execute(self, sql: str, parameters: Sequence[Any]) -> None: ...
+
+    @abstractmethod
+    def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Insert rows into a table whose name, and whose columns' names, are quoted."""
 
     @abstractmethod
     def _close(self) -> None: ...
@@ -107,6 +184,10 @@ class Database(ABC):
     @abstractmethod
     def tables(self, prefix: str) -> set[str]:
         """The names of the database's tables that begin with a prefix."""
+
+    @abstractmethod
+    def columns(self, table: str) -> list[str]:
+        """The names of a table's columns, in order."""
 
     @abstractmethod
     def inlined_text(
@@ -130,6 +211,10 @@ class Database(ABC):
             typed = f"SELECT row_id, {casts or 'NULL'} FROM fetched"
             return connection.execute(f"SELECT {select} FROM ({typed})").to_arrow_table()
 
+    def staged_inlined(self, table_id: int) -> Sequence[tuple[tuple[Column, ...], pa.Table, int]]:
+        """Inlined rows that a transaction has staged: their columns, the rows as Spark shows them, the first row id."""
+        return ()
+
     def identifier(self, name: str) -> str:
         return '"' + name.replace('"', '""') + '"'
 
@@ -141,6 +226,13 @@ class Database(ABC):
     def time_parameter(self, value: datetime) -> Any:
         """An aware datetime in the form that compares with a catalog timestamp."""
         return value
+
+
+def no_such_file(location: Location) -> str:
+    return (
+        f"no DuckLake at {location}: the file does not exist; check the path, "
+        "or attach with create_if_not_exists=True and without read_only to create it"
+    )
 
 
 _PLACEHOLDERS = re.compile(r"'(?:[^']|'')*'|\?|%")

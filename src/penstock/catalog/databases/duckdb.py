@@ -9,37 +9,41 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from penstock.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row
+from penstock.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row, no_such_file
 from penstock.catalog.dialects import DUCKDB
 from penstock.catalog.location import Location
 from penstock.errors import AttachError
+
+_FEW_ROWS = 32
+_INSERTED = "penstock_inserted"
 
 
 class DuckdbDatabase(Database):
     engine = "duckdb"
     dialect = DUCKDB
+    errors = (duckdb.Error,)
 
     def __init__(self, location: Location, options: ConnectOptions) -> None:
         super().__init__(location)
+        config: dict[str, Any] = dict(options.parameters)
         if not os.path.exists(location.target):
-            raise AttachError(
-                f"no DuckLake at {location}: the file does not exist; check the path, "
-                f"or create the lake with DuckDB: ATTACH '{location}'"
-            )
+            if not options.create:
+                raise AttachError(no_such_file(location))
+            config.setdefault("storage_compatibility_version", "latest")
         try:
-            self._connection = duckdb.connect(
-                location.target, read_only=options.read_only, config=dict(options.parameters)
-            )
+            self._connection = duckdb.connect(location.target, read_only=options.read_only, config=config)
         except duckdb.IOException as error:
             raise AttachError(_cannot_open(location, str(error))) from None
         except duckdb.Error as error:
             raise AttachError(f"{location} cannot be opened by DuckDB: {error}") from None
         self._connection.execute("SET TimeZone = 'UTC'")
         if options.schema:
-            self._use(options.schema)
+            self._use(options.schema, options.create)
 
-    def _use(self, schema: str) -> None:
+    def _use(self, schema: str, create: bool) -> None:
         try:
+            if create:
+                self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.identifier(schema)}")
             self._connection.execute(f"USE {self.identifier(schema)}")
         except duckdb.Error:
             self._connection.close()
@@ -50,8 +54,25 @@ class DuckdbDatabase(Database):
     def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
         return self._connection.execute(sql, list(parameters)).fetchall()
 
-    def _run(self, sql: str) -> None:
-        self._connection.execute(sql)
+    def _execute(self, sql: str, parameters: Sequence[Any]) -> None:
+        self._connection.execute(sql, list(parameters))
+
+    def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        into = f"INSERT INTO {table} ({', '.join(columns)})"
+        if len(rows) <= _FEW_ROWS:
+            row = f"({', '.join('?' * len(columns))})"
+            values = [value for row in rows for value in row]
+            self._connection.execute(f"{into} VALUES {', '.join([row] * len(rows))}", values)
+            return
+        arrays = [pa.array(values) for values in zip(*rows, strict=True)]
+        self._connection.register(_INSERTED, pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))]))
+        try:
+            self._connection.execute(f"{into} FROM {_INSERTED}")
+        finally:
+            self._connection.unregister(_INSERTED)
+
+    def is_collision(self, error: BaseException) -> bool:
+        return isinstance(error, duckdb.ConstraintException | duckdb.TransactionException)
 
     def _close(self) -> None:
         self._connection.close()
@@ -62,12 +83,17 @@ class DuckdbDatabase(Database):
                  AND starts_with(table_name, ?)"""
         return {row[0] for row in self.query(sql, [prefix])}
 
+    def columns(self, table: str) -> list[str]:
+        sql = """SELECT column_name FROM duckdb_columns() WHERE database_name = current_database()
+                 AND schema_name = current_schema() AND table_name = ? ORDER BY column_index"""
+        return [name for (name,) in self.query(sql, [table])]
+
     def inlined(
         self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any], select: str
     ) -> pa.Table:
         named = "".join(f", {self.identifier(column.name)} AS c{i}" for i, column in enumerate(columns))
         rows = f"SELECT row_id{named} FROM {self.identifier(table)} WHERE {where}"
-        with self._lock:
+        with self._opened():
             return self._connection.execute(f"SELECT {select} FROM ({rows})", list(parameters)).to_arrow_table()
 
     def inlined_text(

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row, percent_style
 from penstock.catalog.dialects import MYSQL
 from penstock.catalog.location import Location, redact, secrets_in
-from penstock.errors import AttachError
+from penstock.errors import AttachError, ConflictError
 
 try:
     import pymysql
+    from pymysql.constants import ER
 except ImportError as error:  # pragma: no cover - depends on the installation
     raise AttachError("MySQL catalogs need the PyMySQL package; pip install 'penstock[mysql]'") from error
 
@@ -30,13 +32,24 @@ _KEYWORDS = {
     "socket": "unix_socket",
     "unix_socket": "unix_socket",
 }
-_SQL_MODE = "ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT"
+# Strict, so that a text too long for its column is an error and not cut.
+_SQL_MODE = "STRICT_ALL_TABLES,ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT"
+
+
+_LOCK = "concat('penstock:', md5(database()))"
+_LOCK_SECONDS = 600
+# A key that is taken, a row that changed meanwhile, a lock that was not had in time, a deadlock.
+_COLLISIONS = (ER.DUP_ENTRY, ER.CHECKREAD, ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK)
 
 
 class MysqlDatabase(Database):
     engine = "mysql"
     dialect = MYSQL
-    begin_sql = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
+    column_types: ClassVar = {"varchar": "TEXT", "timestamptz": "DATETIME", "uuid": "TEXT"}
+    transactional_ddl = False
+    _snapshot_sql = _scratch_sql = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
+    _commit_sql = "START TRANSACTION"
+    errors = (pymysql.MySQLError,)
 
     def __init__(self, location: Location, options: ConnectOptions) -> None:
         super().__init__(location)
@@ -46,18 +59,57 @@ class MysqlDatabase(Database):
         except pymysql.MySQLError as error:
             raise AttachError(_refused(location, options, str(error))) from None
         self._query(f"SET SESSION sql_mode = '{_SQL_MODE}', time_zone = '+00:00'", ())
+        self._query("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", ())
         if options.schema:
-            self._query(f"USE {self.identifier(options.schema)}", ())
+            self._use(options.schema, options.create)
         if options.read_only:
             self._query("SET SESSION TRANSACTION READ ONLY", ())
+
+    def _use(self, schema: str, create: bool) -> None:
+        """What others call a schema is a database here."""
+        known = "SELECT 1 FROM information_schema.schemata WHERE schema_name = ?"
+        try:
+            if create and not self._query(known, [schema]):
+                self._query(f"CREATE SCHEMA IF NOT EXISTS {self.identifier(schema)}", ())
+            self._query(f"USE {self.identifier(schema)}", ())
+        except pymysql.MySQLError as error:
+            self._connection.close()
+            raise AttachError(f"{self.location} cannot use the schema {schema!r}: {error}") from None
 
     def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
         with self._connection.cursor() as cursor:
             cursor.execute(percent_style(sql) if parameters else sql, tuple(parameters) or None)
             return list(cursor.fetchall())
 
-    def _run(self, sql: str) -> None:
-        self._query(sql, ())
+    def _execute(self, sql: str, parameters: Sequence[Any]) -> None:
+        self._query(sql, parameters)
+
+    def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        places = ", ".join(["%s"] * len(columns))
+        names = ", ".join(columns).replace("%", "%%")
+        with self._connection.cursor() as cursor:
+            # PyMySQL sends as many rows a statement as go into a megabyte, which every server takes.
+            cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({places})", list(map(self._adapted, rows)))
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self._opened(), self._turn(), super().transaction():
+            yield
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """The lock of our writers, and the isolation of the transaction that follows."""
+        if self._query(f"SELECT GET_LOCK({_LOCK}, {_LOCK_SECONDS})", ()) != [(1,)]:
+            raise ConflictError(f"another writer has been committing to {self.location} for too long; try again")
+        try:
+            self._execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED", ())
+            yield
+        finally:
+            with suppress(*self.errors):
+                self._query(f"SELECT RELEASE_LOCK({_LOCK})", ())
+
+    def is_collision(self, error: BaseException) -> bool:
+        return isinstance(error, pymysql.MySQLError) and bool(error.args) and error.args[0] in _COLLISIONS
 
     def _close(self) -> None:
         self._connection.close()
@@ -65,6 +117,11 @@ class MysqlDatabase(Database):
     def tables(self, prefix: str) -> set[str]:
         sql = "SELECT table_name FROM information_schema.tables WHERE table_schema = database()"
         return {name for (name,) in self.query(sql) if name.startswith(prefix)}
+
+    def columns(self, table: str) -> list[str]:
+        sql = """SELECT column_name FROM information_schema.columns
+                 WHERE table_schema = database() AND table_name = ? ORDER BY ordinal_position"""
+        return [name for (name,) in self.query(sql, [table])]
 
     def inlined_text(
         self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any]
@@ -76,8 +133,11 @@ class MysqlDatabase(Database):
         name = self.identifier(column.name)
         if column.is_blob:
             return name
-        # The text of a FLOAT has six digits, that of a DOUBLE all of them.
-        return f"CAST(CAST({name} AS DOUBLE) AS CHAR)" if column.type == "float32" else f"CAST({name} AS CHAR)"
+        if column.type != "float32":
+            return f"CAST({name} AS CHAR)"
+        # The text of a FLOAT has six digits, that of a DOUBLE all of them. Penstock's own tables hold text (it has
+        # the collation of a column), which may be of no number.
+        return f"IF(COERCIBILITY({name}) = 2, CAST({name} AS CHAR), CAST(CAST({name} AS DOUBLE) AS CHAR))"
 
     def time_parameter(self, value: datetime) -> datetime:
         return value.astimezone(UTC).replace(tzinfo=None)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from penstock.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row, percent_style
@@ -16,10 +17,21 @@ except ImportError as error:  # pragma: no cover - depends on the installation
     raise AttachError("PostgreSQL catalogs need the psycopg package; pip install 'penstock[postgres]'") from error
 
 
+_LOCK = "hashtext('penstock'), hashtext(coalesce(current_schema(), ''))"
+_COLLISIONS = (
+    psycopg.errors.UniqueViolation,
+    psycopg.errors.SerializationFailure,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.LockNotAvailable,
+)
+
+
 class PostgresDatabase(Database):
     engine = "postgres"
     dialect = POSTGRES
-    begin_sql = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+    _snapshot_sql = _scratch_sql = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+    _commit_sql = "BEGIN ISOLATION LEVEL READ COMMITTED"
+    errors = (psycopg.Error,)
 
     def __init__(self, location: Location, options: ConnectOptions) -> None:
         super().__init__(location)
@@ -28,7 +40,7 @@ class PostgresDatabase(Database):
         except psycopg.Error as error:
             raise AttachError(_refused(location, options, str(error))) from None
         if options.schema:
-            self._connection.execute("SELECT set_config('search_path', quote_ident(%s), false)", (options.schema,))
+            self._use(options.schema, options.create)
         # Pruning tests `data_file_id NOT IN (...)`: with too little memory PostgreSQL compares pairs, not hashes.
         self._connection.execute("SET work_mem = '256MB'")
         self._connection.execute("SET jit = off")
@@ -37,12 +49,41 @@ class PostgresDatabase(Database):
         if options.read_only:
             self._connection.execute("SET default_transaction_read_only = on")
 
+    def _use(self, schema: str, create: bool) -> None:
+        try:
+            if create and not self._query("SELECT 1 FROM pg_namespace WHERE nspname = ?", [schema]):
+                # Where another process makes it at the same moment, IF NOT EXISTS still collides.
+                with suppress(psycopg.errors.UniqueViolation):
+                    self._execute(f"CREATE SCHEMA IF NOT EXISTS {self.identifier(schema)}", ())
+            self._query("SELECT set_config('search_path', quote_ident(?), false)", [schema])
+        except psycopg.Error as error:
+            self._connection.close()
+            raise AttachError(f"{self.location} cannot use the schema {schema!r}: {error}") from None
+
     def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
         text = percent_style(sql)
         return self._connection.execute(text, tuple(parameters)).fetchall()
 
-    def _run(self, sql: str) -> None:
-        self._connection.execute(sql)
+    def _execute(self, sql: str, parameters: Sequence[Any]) -> None:
+        self._connection.execute(percent_style(sql), tuple(parameters))
+
+    def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        with (
+            self._connection.cursor() as cursor,
+            cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy,
+        ):
+            for row in rows:
+                copy.write_row(row)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with super().transaction():
+            # Held until the transaction ends. Without it many writers of one snapshot id starve each other.
+            self._query(f"SELECT pg_advisory_xact_lock({_LOCK})", ())
+            yield
+
+    def is_collision(self, error: BaseException) -> bool:
+        return isinstance(error, _COLLISIONS)
 
     def _close(self) -> None:
         self._connection.close()
@@ -51,21 +92,23 @@ class PostgresDatabase(Database):
         sql = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
         return {name for (name,) in self.query(sql) if name.startswith(prefix)}
 
+    def columns(self, table: str) -> list[str]:
+        sql = """SELECT column_name FROM information_schema.columns
+                 WHERE table_schema = current_schema() AND table_name = ? ORDER BY ordinal_position"""
+        return [name for (name,) in self.query(sql, [table])]
+
     def inlined_text(
         self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any]
     ) -> list[Row]:
-        names = self._column_names(table)
+        # DuckDB makes the table without quoting its columns' names, so that they are in lower case.
+        names = {name.lower(): name for name in self.columns(table)}
         values = "".join(f", {self._value(column, names)}" for column in columns)
         rows = self.query(f"SELECT row_id{values} FROM {self.identifier(table)} WHERE {where}", parameters)
         texts = [False, *(column.is_text for column in columns)]
         return [
-            tuple(v.decode() if t and v is not None else v for t, v in zip(texts, row, strict=True)) for row in rows
+            tuple(v.decode() if t and isinstance(v, bytes) else v for t, v in zip(texts, row, strict=True))
+            for row in rows
         ]
-
-    def _column_names(self, table: str) -> dict[str, str]:
-        """The columns' real names by their lower-case ones: DuckDB makes the table without quoting them."""
-        columns = "SELECT column_name FROM information_schema.columns WHERE table_schema = current_schema()"
-        return {name.lower(): name for (name,) in self.query(f"{columns} AND table_name = ?", [table])}
 
     def _value(self, column: InlinedColumn, names: Mapping[str, str]) -> str:
         """Text and blobs are kept as BYTEA, because PostgreSQL's text cannot hold a NUL."""

@@ -6,29 +6,36 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
-from penstock.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row
+from penstock.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row, no_such_file
 from penstock.catalog.dialects import SQLITE
 from penstock.catalog.location import Location
 from penstock.errors import AttachError
 
 _BUSY_TIMEOUT_SECONDS = 30.0
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_TAKEN = (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE)
 
 
 class SqliteDatabase(Database):
     engine = "sqlite"
     dialect = SQLITE
+    column_types: ClassVar = {"boolean": "BIGINT", "timestamptz": "VARCHAR", "uuid": "VARCHAR"}
+    # A reader that starts to write cannot wait for a writer that waits for its readers.
+    _commit_sql = _scratch_sql = "BEGIN IMMEDIATE"
+    errors = (sqlite3.Error,)
 
     def __init__(self, location: Location, options: ConnectOptions) -> None:
         super().__init__(location)
-        if not os.path.exists(location.target):
+        if options.schema not in (None, "main"):
             raise AttachError(
-                f"no DuckLake at {location}: the file does not exist; check the path, "
-                f"or create the lake with DuckDB: ATTACH '{location}'"
+                f"{location} has no schema {options.schema!r}: SQLite has none; leave metadata_schema out"
             )
-        mode = "ro" if options.read_only else "rw"
+        if not os.path.exists(location.target) and not options.create:
+            raise AttachError(no_such_file(location))
+        mode = "ro" if options.read_only else "rwc" if options.create else "rw"
         uri = f"file:{quote(os.path.abspath(location.target))}?mode={mode}"
         try:
             self._connection = sqlite3.connect(
@@ -41,8 +48,17 @@ class SqliteDatabase(Database):
     def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
         return self._connection.execute(sql, tuple(parameters)).fetchall()
 
-    def _run(self, sql: str) -> None:
-        self._connection.execute(sql)
+    def _execute(self, sql: str, parameters: Sequence[Any]) -> None:
+        self._connection.execute(sql, tuple(parameters))
+
+    def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        places = ", ".join("?" * len(columns))
+        sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"
+        self._connection.executemany(sql, map(self._adapted, rows))
+
+    def is_collision(self, error: BaseException) -> bool:
+        code = getattr(error, "sqlite_errorcode", None)
+        return isinstance(error, sqlite3.Error) and code is not None and (code & 0xFF in _BUSY or code in _TAKEN)
 
     def _close(self) -> None:
         self._connection.close()
@@ -50,6 +66,9 @@ class SqliteDatabase(Database):
     def tables(self, prefix: str) -> set[str]:
         names = self.query("SELECT name FROM sqlite_master WHERE type = 'table'")
         return {name for (name,) in names if name.startswith(prefix)}
+
+    def columns(self, table: str) -> list[str]:
+        return [name for (name,) in self.query("SELECT name FROM pragma_table_info(?) ORDER BY cid", [table])]
 
     def inlined_text(
         self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any]

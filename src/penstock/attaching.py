@@ -1,0 +1,61 @@
+"""`penstock.attach`: from a location to a Lake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+
+from penstock.catalog.attach import AttachOptions, open_catalog
+from penstock.catalog.writing.commit import RetryPolicy
+from penstock.errors import AttachError, NotFoundError
+from penstock.lake import Lake
+from penstock.spark.session import prepare
+
+
+def attach(
+    uri: str,
+    *,
+    data_path: str | None = None,
+    create_if_not_exists: bool = True,
+    read_only: bool = False,
+    encrypted: bool | None = None,
+    data_inlining_row_limit: int | None = None,
+    metadata_schema: str | None = None,
+    metadata_parameters: Mapping[str, str] | None = None,
+    automatic_migration: bool = False,
+    override_data_path: bool = False,
+    snapshot_version: int | None = None,
+    snapshot_time: str | datetime | None = None,
+    max_retry_count: int = 10,
+    retry_wait_ms: int = 100,
+    retry_backoff: float = 1.5,
+    spark: SparkSession | None = None,
+) -> Lake:
+    """Attach a DuckLake: `ducklake:FILE`, `ducklake:sqlite:FILE`, `ducklake:postgres:...` or `ducklake:mysql:...`.
+
+    A lake that does not exist is made. The parameters are those of DuckLake's ATTACH, in lower case. With
+    `snapshot_version` or `snapshot_time` the lake is shown as it was then. A commit that another writer outran is tried
+    again `max_retry_count` times, after `retry_wait_ms`, and `retry_backoff` times as long each time. `spark` is the
+    session to use: by default the active one, else a local one.
+    """
+    if snapshot_version is not None and snapshot_time is not None:
+        raise AttachError("give snapshot_version or snapshot_time, not both")
+    options = AttachOptions(
+        data_path, create_if_not_exists, read_only, encrypted, metadata_schema, metadata_parameters or {},
+        automatic_migration, override_data_path,
+    )  # fmt: skip
+    retries = RetryPolicy(max_retry_count, retry_wait_ms, retry_backoff)
+    catalog = open_catalog(uri, options)
+    limit = {} if data_inlining_row_limit is None else {"data_inlining_row_limit": str(data_inlining_row_limit)}
+    pinned = snapshot_version is not None or snapshot_time is not None
+    try:
+        at = (lambda lake: lake.snapshot_at(snapshot_version, snapshot_time)) if pinned else None
+        return Lake(catalog, prepare(spark), at, limit, read_only, retries)
+    except NotFoundError as error:
+        catalog.database.close()
+        raise AttachError(f"{catalog.database.location} cannot be attached there: {error}") from None
+    except BaseException:
+        catalog.database.close()
+        raise

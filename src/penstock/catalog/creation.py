@@ -1,0 +1,106 @@
+"""New lakes: the tables of a catalog and its first snapshot."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import uuid4
+
+from penstock.catalog.databases import ConnectOptions, Database, Row, connect
+from penstock.catalog.location import Location
+from penstock.catalog.tables import FORMAT_VERSION, TABLES, ColumnDefinition, TableDefinition
+from penstock.errors import AttachError
+from penstock.version import __version__
+
+
+def has_lake(database: Database) -> bool:
+    """Whether the catalog is there, and not just some of its tables."""
+    return "ducklake_metadata" in database.tables("ducklake_metadata") and bool(
+        database.query("SELECT 1 FROM ducklake_metadata WHERE \"key\" = 'version'")
+    )
+
+
+def create_lake(database: Database, data_path: str, encrypted: bool) -> None:
+    """Make the tables, snapshot 0 and its schema `main`, all at once. Does nothing where a lake is, or another
+    process makes one at the same moment.
+    """
+    try:
+        if not database.transactional_ddl:
+            _create_tables(database, "IF NOT EXISTS ")
+        with database.transaction():
+            if has_lake(database):
+                return
+            if database.transactional_ddl:
+                _create_tables(database)
+            _insert_first_rows(database, data_path, encrypted)
+    except database.errors as error:
+        if not has_lake(database):
+            raise AttachError(f"no lake can be created at {database.location}: {error}") from error
+
+
+def create_file(location: Location, how: ConnectOptions, data_path: str, encrypted: bool) -> None:
+    """Make the file of a new lake, whole or not at all. Does nothing where another process made one meanwhile."""
+    target = Path(location.target)
+    if location.target == ":memory:":
+        raise AttachError(f"{location} would be gone with this process; name a file")
+    try:
+        with TemporaryDirectory(dir=target.parent, prefix=".penstock-") as place:
+            draft = replace(location, target=str(Path(place) / target.name))
+            database = connect(draft, replace(how, create=True))
+            try:
+                create_lake(database, data_path, encrypted)
+            finally:
+                database.close()
+            _put(draft.target, location.target)
+    except OSError as error:
+        raise AttachError(
+            f"there is no DuckLake at {location}, and none can be created there: {error.strerror}; "
+            f"check that the directory {target.parent} exists and can be written to"
+        ) from None
+
+
+def _put(draft: str, target: str) -> None:
+    try:
+        # Unlike a renaming, this never replaces the lake of another process.
+        os.link(draft, target)
+    except FileExistsError:
+        return
+    except OSError:  # a file system without links
+        if not os.path.exists(target):
+            os.rename(draft, target)
+
+
+def _create_tables(database: Database, condition: str = "") -> None:
+    for table in TABLES.values():
+        database.execute(create_statement(database, table, condition))
+
+
+def create_statement(database: Database, table: TableDefinition, condition: str = "") -> str:
+    columns = ", ".join(column_clause(database, column) for column in table.columns)
+    return f"CREATE TABLE {condition}{table.name} ({columns})"
+
+
+def column_clause(database: Database, column: ColumnDefinition) -> str:
+    """A column's name, type and constraint as the database writes them."""
+    kind = database.column_types.get(column.type, column.type.upper())
+    return f"{database.identifier(column.name)} {kind} {column.constraint}".rstrip()
+
+
+def _insert_first_rows(database: Database, data_path: str, encrypted: bool) -> None:
+    metadata = {
+        "version": FORMAT_VERSION,
+        "created_by": f"Penstock {__version__}",
+        "data_path": data_path,
+        "encrypted": "true" if encrypted else "false",
+    }
+    rows: dict[str, list[Row]] = {
+        "ducklake_snapshot": [(0, datetime.now(UTC), 0, 1, 0)],
+        "ducklake_snapshot_changes": [(0, 'created_schema:"main"', None, None, None)],
+        "ducklake_metadata": [(key, value, None, None) for key, value in metadata.items()],
+        "ducklake_schema": [(0, str(uuid4()), 0, None, "main", "main/", True)],
+    }
+    for table, values in rows.items():
+        database.insert(table, TABLES[table].column_names, values)

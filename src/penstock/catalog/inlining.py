@@ -1,0 +1,192 @@
+"""The tables that hold inlined rows in each database, and the way rows get into them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+
+from penstock.catalog.databases import Database
+from penstock.catalog.databases.duckdb import DuckdbDatabase
+from penstock.catalog.inlined_statistics import inlined_statistics
+from penstock.catalog.inlined_values import complaining, encode_rows, evolved_rows, natives, rows_fit, source
+from penstock.errors import UnsupportedError
+from penstock.model.columns import Column
+from penstock.model.reshape import duckdb_type
+from penstock.model.types import Type
+
+__all__ = [
+    "create_inlined_table_sql", "evolved_rows", "holds_every_value", "inlinable", "inlined_statistics",
+    "inlined_table_name", "insert_inlined", "rows_fit",
+]  # fmt: skip
+
+_OWN_COLUMNS = ("row_id", "begin_snapshot", "end_snapshot")
+_RESERVED = {*_OWN_COLUMNS, "_ducklake_internal_snapshot_id", "_ducklake_internal_row_id"}
+_SYSTEM_COLUMNS = {"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}
+_LONGEST_NAME = 63  # bytes, in PostgreSQL; MySQL takes one more
+# More columns than this may be refused with some values though not with others.
+_MOST_COLUMNS = {"sqlite": 1900, "postgres": 400, "mysql": 190}
+_ROW_ID = Column(0, "row_id", Type("int64"), 0)
+
+
+def _sqlite_type(column: Column) -> str:
+    integers = ("boolean", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+    return "BIGINT" if column.type.name in integers else "BLOB" if column.type.name == "blob" else "VARCHAR"
+
+
+_POSTGRES_TYPES = {
+    "boolean": "BOOLEAN",
+    "int8": "SMALLINT",
+    "int16": "SMALLINT",
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "uint8": "INTEGER",
+    "uint16": "INTEGER",
+    "uint32": "BIGINT",
+    "float32": "REAL",
+    "float64": "DOUBLE PRECISION",
+    "varchar": "BYTEA",  # PostgreSQL's text cannot hold a NUL
+    "json": "BYTEA",
+    "blob": "BYTEA",
+    "time": "TIME",
+    "timetz": "TIMETZ",
+    "interval": "INTERVAL",
+    "uuid": "UUID",
+}
+
+
+def _postgres_type(column: Column) -> str:
+    if column.type.name == "decimal":
+        return f"DECIMAL({column.type.precision},{column.type.scale})"
+    return _POSTGRES_TYPES.get(column.type.name, "VARCHAR")
+
+
+_MYSQL_TYPES = {
+    "boolean": "tinyint(1)",
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "uint8": "tinyint unsigned",
+    "uint16": "smallint unsigned",
+    "uint32": "int unsigned",
+    "uint64": "bigint unsigned",
+    "blob": "longblob",
+}
+
+
+def _mysql_type(column: Column) -> str:
+    """The extension makes FLOAT, DATETIME and the like, and loses NaN, infinities, digits and fractions of seconds.
+    It reads the text of a value as well: that is what we store.
+    """
+    return _MYSQL_TYPES.get(column.type.name, "longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
+
+
+_TYPES: Mapping[str, Callable[[Column], str]] = {
+    "duckdb": duckdb_type,
+    "sqlite": _sqlite_type,
+    "postgres": _postgres_type,
+    "mysql": _mysql_type,
+}
+
+
+def inlinable(columns: Sequence[Column], engine: str) -> bool:
+    """Whether rows of these columns can be inlined in such a database, and read there by DuckDB's extension."""
+    types = {item.type.name for column in columns for item in column.walk()}
+    if "geometry" in types or ("variant" in types and engine != "duckdb"):
+        return False
+    return len(columns) <= _MOST_COLUMNS.get(engine, len(columns)) and all(_can_name(c.name, engine) for c in columns)
+
+
+def _can_name(name: str, engine: str) -> bool:
+    if name.lower() in _RESERVED:
+        return False
+    match engine:
+        case "postgres":
+            return name.lower() not in _SYSTEM_COLUMNS and len(name.encode()) <= _LONGEST_NAME
+        case "mysql":  # has no emoji in names, and takes é for e
+            return name.isascii() and len(name) <= _LONGEST_NAME and not name.endswith(" ")
+        case _:
+            return True
+
+
+def inlined_table_name(table_id: int, schema_version: int) -> str:
+    return f"ducklake_inlined_data_{table_id}_{schema_version}"
+
+
+def create_inlined_table_sql(database: Database, name: str, columns: Sequence[Column]) -> str:
+    """The statement that makes an inlined table, with columns in the order in which the extension inserts."""
+    own = [f"{column} BIGINT" for column in _OWN_COLUMNS]
+    given = [f"{database.identifier(column.name)} {_TYPES[database.engine](column)}" for column in columns]
+    return f"CREATE TABLE {database.identifier(name)} ({', '.join([*own, *given])})"
+
+
+def insert_inlined(
+    database: Database, table: str, columns: Sequence[Column], rows: pa.Table, row_ids_start: int, begin_snapshot: int
+) -> None:
+    """Insert rows, whose columns are those of the table by position, in the types that Spark shows."""
+    if not rows.num_rows:
+        return
+    if isinstance(database, DuckdbDatabase):
+        _insert_native(database, table, columns, rows, row_ids_start, begin_snapshot)
+        return
+    if not holds_every_value(database, table, columns):
+        raise UnsupportedError(
+            f"{table} was made by DuckDB, with columns that lose values in {database.engine}; "
+            "set the option data_inlining_row_limit of its table to 0"
+        )
+    values = encode_rows(database.engine, columns, rows)
+    stored = [(row_ids_start + i, begin_snapshot, None, *row) for i, row in enumerate(values)]
+    database.insert(table, [*_OWN_COLUMNS, *_stored_names(database, table, columns)], stored)
+
+
+def _insert_native(
+    database: DuckdbDatabase, table: str, columns: Sequence[Column], rows: pa.Table, start: int, snapshot: int
+) -> None:
+    numbers = pa.array(range(start, start + rows.num_rows), pa.int64())
+    numbered, all_columns = rows.append_column("row_id", numbers), [*columns, _ROW_ID]
+    *values, row_id = natives(all_columns, numbered)
+    items = [row_id, str(snapshot), "NULL", *values]
+    into = f"INSERT INTO {database.identifier(table)}"
+    inserting = source(all_columns, numbered)
+    with complaining(columns, rows), database._opened(), inserting.select(database._connection, items, into=into):
+        pass
+
+
+def _stored_names(database: Database, table: str, columns: Sequence[Column]) -> list[str]:
+    """The names in the database: those that the extension made in PostgreSQL without quotes are in lower case there."""
+    names = [column.name for column in columns]
+    if database.engine != "postgres" or all(name == name.lower() for name in names):
+        return names
+    stored = database.query(
+        "SELECT attname FROM pg_attribute WHERE attrelid = CAST(? AS regclass) AND attnum > 0 ORDER BY attnum",
+        [database.identifier(table)],
+    )
+    return [name for (name,) in stored[len(_OWN_COLUMNS) :]]
+
+
+_checked: WeakKeyDictionary[Database, set[str]] = WeakKeyDictionary()
+
+
+def holds_every_value(database: Database, table: str, columns: Sequence[Column]) -> bool:
+    """Whether an inlined table has columns that hold all values, as those that the extension makes in MySQL do not."""
+    if database.engine != "mysql" or table in _checked.setdefault(database, set()):
+        return True
+    made = database.query(
+        "SELECT column_type FROM information_schema.columns "
+        "WHERE table_schema = database() AND table_name = ? ORDER BY ordinal_position",
+        [table],
+    )
+    if [_without_width(kind) for (kind,) in made[len(_OWN_COLUMNS) :]] != [
+        _without_width(_mysql_type(column)) for column in columns
+    ]:
+        return False
+    _checked[database].add(table)
+    return True
+
+
+def _without_width(mysql_type: str) -> str:
+    """MariaDB shows `bigint(20) unsigned` where MySQL shows `bigint unsigned`."""
+    return re.sub(r"\(\d+\)| CHARACTER.*", "", mysql_type)

@@ -1,0 +1,1 @@
+"""Changes of the catalog: staged by a transaction, checked against other writers, committed as one snapshot."""

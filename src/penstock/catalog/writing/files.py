@@ -1,0 +1,113 @@
+"""Staging rows: data files that are written, rows for the catalog itself, and what goes away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple
+
+import pyarrow as pa
+
+from penstock.catalog.writing.numbering import is_staged
+from penstock.catalog.writing.staging import InlinedRows, Staging
+from penstock.model.columns import Column
+from penstock.model.objects import TableInfo
+from penstock.model.statistics import ColumnStatistics, VariantStatistics, WrittenFile
+
+_BY_FILE = ("ducklake_file_column_stats", "ducklake_file_variant_stats", "ducklake_file_partition_value")
+_STATISTICS = (
+    "column_id", "column_size_bytes", "value_count", "null_count", "min_value", "max_value", "contains_nan",
+    "extra_stats",
+)  # fmt: skip
+
+
+def add_files(staging: Staging, table_id: int, partition_id: int | None, files: Iterable[WrittenFile]) -> None:
+    growth = staging.growing(table_id)
+    for file in files:
+        file_id = staging.numbers.file_id()
+        staging.add_versioned(
+            "ducklake_data_file",
+            data_file_id=file_id,
+            table_id=table_id,
+            path=file.path,
+            path_is_relative=True,
+            file_format="parquet",
+            record_count=file.record_count,
+            file_size_bytes=file.size,
+            footer_size=file.footer_size,
+            row_id_start=growth.records,
+            partition_id=partition_id,
+            encryption_key=file.encryption_key,
+        )
+        for statistics in file.columns:
+            _add_statistics(staging, "ducklake_file_column_stats", file_id, table_id, statistics)
+        for variant in file.variants:
+            _add_variant(staging, file_id, table_id, variant)
+        for index, value in enumerate(file.partition_values):
+            staging.add(
+                "ducklake_file_partition_value",
+                data_file_id=file_id,
+                table_id=table_id,
+                partition_key_index=index,
+                partition_value=value,
+            )
+        growth.records += file.record_count
+        growth.file_bytes += file.size
+        growth.statistics.extend(file.columns)
+        staging.log("inserted_into_table", table_id)
+
+
+def _add_statistics(
+    staging: Staging, table: str, file_id: int, table_id: int, statistics: ColumnStatistics, **more: str
+) -> None:
+    values = dict(zip(_STATISTICS, astuple(statistics), strict=True))
+    staging.add(table, data_file_id=file_id, table_id=table_id, **values, **more)
+
+
+def _add_variant(staging: Staging, file_id: int, table_id: int, variant: VariantStatistics) -> None:
+    more = {"variant_path": variant.path, "shredded_type": variant.shredded_type}
+    _add_statistics(staging, "ducklake_file_variant_stats", file_id, table_id, variant.statistics, **more)
+
+
+def add_inlined(
+    staging: Staging,
+    table_id: int,
+    columns: tuple[Column, ...],
+    rows: pa.Table,
+    statistics: Sequence[ColumnStatistics],
+) -> None:
+    """Rows for the catalog. They take a file's number too, as the extension has it."""
+    growth = staging.growing(table_id)
+    staging.numbers.file_id()
+    staging.inlined.setdefault(table_id, []).append(InlinedRows(columns, rows, growth.records))
+    growth.records += rows.num_rows
+    growth.statistics.extend(statistics)
+    staging.log("inlined_insert", table_id)
+
+
+def remove_files(staging: Staging, table: TableInfo, file_ids: Iterable[int]) -> None:
+    """End data files; those that this transaction wrote itself are taken back."""
+    ids, table_id = set(file_ids), table.id
+    own = {file_id for file_id in ids if is_staged(file_id)}
+    if own:
+        rows = staging.added.get("ducklake_data_file", ())
+        staging.discarded.extend(table.path + row["path"] for row in rows if row["data_file_id"] in own)
+        staging.remove("ducklake_data_file", "data_file_id", own)
+        for table in _BY_FILE:
+            staging.remove(table, "data_file_id", own)
+    if ids - own:
+        staging.end("ducklake_data_file", data_file_id=ids - own)
+        staging.log("deleted_from_table", table_id)
+
+
+def remove_inlined(staging: Staging, table_id: int, rows: dict[str, set[int]]) -> None:
+    """End inlined rows, by the catalog's table that holds them."""
+    for name, row_ids in rows.items():
+        if row_ids:
+            staging.inlined_ended.setdefault(name, set()).update(row_ids)
+            staging.log("inlined_delete", table_id)
+
+
+def remove_own_inlined(staging: Staging, table_id: int) -> None:
+    """Take back the inlined rows that this transaction added to a table."""
+    if staging.inlined.pop(table_id, None):
+        staging.unlog("inlined_insert", table_id)

@@ -1,0 +1,153 @@
+"""What a transaction has changed and not committed: rows to add to the catalog, rows to end, files it wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.catalog.writing.numbering import StagedNumbers, is_staged
+from penstock.model.changes import Change
+from penstock.model.columns import Column
+from penstock.model.snapshots import Snapshot
+from penstock.model.statistics import ColumnStatistics
+
+CatalogRow = Mapping[str, Any]
+Where = Mapping[str, int | str | frozenset[int]]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Rows of a catalog table that end with the transaction, by the values of some columns."""
+
+    table: str
+    where: Where
+
+    def matches(self, row: CatalogRow) -> bool:
+        return all(
+            row.get(name) in wanted if isinstance(wanted, frozenset) else row.get(name) == wanted
+            for name, wanted in self.where.items()
+        )
+
+
+@dataclass(frozen=True)
+class InlinedRows:
+    """Rows for the catalog itself, under the columns that their table has by now, in the types Spark shows.
+
+    `first_row` counts them among all rows that the transaction adds to the table.
+    """
+
+    columns: tuple[Column, ...]
+    rows: pa.Table
+    first_row: int
+
+
+@dataclass
+class TableGrowth:
+    """What a transaction adds to one table, for its statistics."""
+
+    records: int = 0
+    file_bytes: int = 0
+    statistics: list[ColumnStatistics] = field(default_factory=list)
+
+    def copy(self) -> TableGrowth:
+        return TableGrowth(self.records, self.file_bytes, list(self.statistics))
+
+
+@dataclass
+class Staging:
+    """The changes of one transaction on top of the snapshot that it began at."""
+
+    base: Snapshot
+    numbers: StagedNumbers = field(default_factory=StagedNumbers)
+    added: dict[str, list[CatalogRow]] = field(default_factory=dict)
+    endings: list[Ending] = field(default_factory=list)
+    inlined: dict[int, list[InlinedRows]] = field(default_factory=dict)
+    inlined_ended: dict[str, set[int]] = field(default_factory=dict)
+    growth: dict[int, TableGrowth] = field(default_factory=dict)
+    reshaped: dict[int, tuple[Column, ...]] = field(default_factory=dict)
+    changes: dict[Change, None] = field(default_factory=dict)
+    files: list[str] = field(default_factory=list)  # written by this transaction
+    discarded: list[str] = field(default_factory=list)  # of those, the ones that it does not need in the end
+
+    @property
+    def own(self) -> int:
+        """The number that staged rows begin and end with."""
+        return self.numbers.snapshot
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.added or self.endings or self.inlined or self.inlined_ended or self.changes)
+
+    def copy(self) -> Staging:
+        """A copy that later changes do not reach."""
+        return Staging(
+            self.base,
+            self.numbers,
+            {table: list(rows) for table, rows in self.added.items()},
+            list(self.endings),
+            {table_id: list(rows) for table_id, rows in self.inlined.items()},
+            {table: set(rows) for table, rows in self.inlined_ended.items()},
+            {table_id: growth.copy() for table_id, growth in self.growth.items()},
+            dict(self.reshaped),
+            dict(self.changes),
+            list(self.files),
+            list(self.discarded),
+        )
+
+    def add(self, table: str, **values: Any) -> None:
+        self.added.setdefault(table, []).append(values)
+
+    def add_versioned(self, table: str, **values: Any) -> None:
+        """A row that holds from this transaction's snapshot on."""
+        self.add(table, begin_snapshot=self.own, end_snapshot=None, **values)
+
+    def end(self, table: str, **where: int | str | Iterable[int]) -> None:
+        """End rows; those that this very transaction added are as if they had never been."""
+        given = {k: v if isinstance(v, int | str) else frozenset(v) for k, v in where.items()}
+        ending = Ending(table, given)
+        kept = [row for row in self.added.get(table, ()) if not ending.matches(row)]
+        self._replace(table, kept)
+        self.endings.append(ending)
+
+    def remove(self, table: str, key: str, values: Collection[int]) -> None:
+        """Take back rows that this transaction added."""
+        if values and table in self.added:
+            self._replace(table, [row for row in self.added[table] if row.get(key) not in values])
+
+    def forget(self, table_id: int) -> None:
+        """Take back everything about a table that this transaction made."""
+        for table in list(self.added):
+            kept = [row for row in self.added[table] if table_id not in (row.get("table_id"), row.get("object_id"))]
+            self._replace(table, kept)
+        self.inlined.pop(table_id, None)
+        self.growth.pop(table_id, None)
+        self.reshaped.pop(table_id, None)
+        self.changes = {change: None for change in self.changes if change.value != str(table_id)}
+
+    def log(self, kind: str, value: int | str) -> None:
+        """Note a change for other writers; a table that is new needs no note of being altered."""
+        new = isinstance(value, int) and is_staged(value)
+        if not (new and kind in ("altered_table", "altered_view")):
+            self.changes[Change(kind, str(value))] = None
+
+    def unlog(self, kind: str, value: int | str) -> None:
+        self.changes.pop(Change(kind, str(value)), None)
+
+    def new_schema_version(self, table_id: int) -> None:
+        """The table is another from this transaction's snapshot on: in its columns, partitioning or name."""
+        rows = self.added.setdefault("ducklake_schema_versions", [])
+        if not any(row["table_id"] == table_id for row in rows):
+            version = self.numbers.schema_version
+            rows.append({"begin_snapshot": self.own, "schema_version": version, "table_id": table_id})
+
+    def growing(self, table_id: int) -> TableGrowth:
+        return self.growth.setdefault(table_id, TableGrowth())
+
+    def _replace(self, table: str, rows: Sequence[CatalogRow]) -> None:
+        if rows:
+            self.added[table] = list(rows)
+        else:
+            self.added.pop(table, None)

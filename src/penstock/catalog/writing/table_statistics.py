@@ -1,0 +1,97 @@
+"""The statistics of whole tables, brought up to date by a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from penstock.catalog.databases import Database
+from penstock.catalog.objects import column_versions, columns_at
+from penstock.catalog.visibility import At
+from penstock.catalog.writing.numbering import Numbering
+from penstock.catalog.writing.staging import Staging, TableGrowth
+from penstock.model.columns import Column
+from penstock.model.statistics import ColumnStatistics
+from penstock.model.table_statistics import TableColumnStatistics, first, merged
+
+_COLUMNS = ("table_id", "column_id", "contains_null", "contains_nan", "min_value", "max_value", "extra_stats")
+
+
+def grow_tables(database: Database, staging: Staging, numbering: Numbering) -> None:
+    """Count the rows and bytes that a transaction adds, and widen the bounds of its tables' columns."""
+    for staged_id, growth in staging.growth.items():
+        table_id = numbering.real(staged_id)
+        had_rows = _count(database, table_id, growth)
+        columns = columns_at(column_versions(database, table_id), At(numbering.snapshot))
+        leaves = {item.id: item for column in columns for item in column.walk()}
+        _widen(database, table_id, growth.statistics, leaves, had_rows)
+
+
+def _count(database: Database, table_id: int, growth: TableGrowth) -> bool:
+    """Whether the table had rows before."""
+    sql = "SELECT record_count, next_row_id, file_size_bytes FROM ducklake_table_stats WHERE table_id = ?"
+    rows = database.query(sql, [table_id])
+    records, next_row_id, size = rows[0] if rows else (0, 0, 0)
+    values = (records + growth.records, next_row_id + growth.records, size + growth.file_bytes)
+    if rows:
+        database.execute(
+            "UPDATE ducklake_table_stats SET record_count = ?, next_row_id = ?, file_size_bytes = ? WHERE table_id = ?",
+            [*values, table_id],
+        )
+    else:
+        names = ("table_id", "record_count", "next_row_id", "file_size_bytes")
+        database.insert("ducklake_table_stats", names, [(table_id, *values)])
+    return bool(next_row_id)
+
+
+def _widen(
+    database: Database,
+    table_id: int,
+    statistics: Iterable[ColumnStatistics],
+    leaves: Mapping[int, Column],
+    had_rows: bool,
+) -> None:
+    before = _known(database, table_id)
+    known: dict[int, TableColumnStatistics | None] = dict(before)
+    for item in statistics:
+        column = leaves.get(item.column_id)
+        if column is None or (had_rows and column.id not in before):
+            continue  # nothing is said of a column that was added to rows, nor of one that lost its bounds
+        so_far = known.get(column.id)
+        if so_far is not None:
+            known[column.id] = merged(so_far, item, column.type)
+        elif column.id not in known:
+            known[column.id] = first(item)
+    new = [item for item in known.values() if item is not None and item.column_id not in before]
+    database.insert("ducklake_table_column_stats", _COLUMNS, [_row(table_id, item) for item in new])
+    for column_id, old in before.items():
+        _update(database, table_id, old, known[column_id])
+
+
+def _update(database: Database, table_id: int, old: TableColumnStatistics, new: TableColumnStatistics | None) -> None:
+    place = [table_id, old.column_id]
+    if new is None:
+        database.execute("DELETE FROM ducklake_table_column_stats WHERE table_id = ? AND column_id = ?", place)
+    elif new != old:
+        database.execute(
+            """UPDATE ducklake_table_column_stats
+               SET contains_null = ?, contains_nan = ?, min_value = ?, max_value = ?, extra_stats = ?
+               WHERE table_id = ? AND column_id = ?""",
+            [*_row(table_id, new)[2:], *place],
+        )
+
+
+def _known(database: Database, table_id: int) -> dict[int, TableColumnStatistics]:
+    sql = """SELECT column_id, contains_null, contains_nan, min_value, max_value, extra_stats
+             FROM ducklake_table_column_stats WHERE table_id = ?"""
+    return {
+        r[0]: TableColumnStatistics(r[0], _truth(r[1]), _truth(r[2]), r[3], r[4], r[5])
+        for r in database.query(sql, [table_id])
+    }
+
+
+def _row(table_id: int, item: TableColumnStatistics) -> tuple[object, ...]:
+    return (table_id, item.column_id, item.contains_null, item.contains_nan, item.minimum, item.maximum, item.extra)
+
+
+def _truth(value: object) -> bool | None:
+    return None if value is None else bool(value)

@@ -1,0 +1,101 @@
+"""Columns as Spark hands them over in Arrow, in the one form that transforms compute on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import InvalidError
+from penstock.model.types import Order, Type
+from penstock.predicates.calendar import DAY, days_of
+from penstock.predicates.values import Scalar
+
+INTERVAL = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("microseconds", pa.int64())])
+_FORMS = {
+    "boolean": pa.bool_(),
+    "uint64": pa.decimal128(20, 0),
+    "int128": pa.float64(),
+    "uint128": pa.float64(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "date": pa.date32(),
+    "time": pa.time64("us"),
+    "timetz": pa.time64("us"),
+    "interval": INTERVAL,
+}
+_OF_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+_COARSE = {"timestamp_s": 1_000_000, "timestamp_ms": 1000}  # their unit in microseconds
+_USUAL = {  # the years that Arrow's calendar surely knows
+    Order.DATE: (days_of(1), days_of(10_000) - 1),
+    Order.TIMESTAMP: (days_of(1) * DAY, days_of(10_000) * DAY - 1),
+}
+_USUAL_NANOSECONDS = (-(2**63) + 2, 2**63 - 2)  # all but the infinities
+
+
+def stored(array: pa.Array, type: Type) -> pa.Array:
+    """The array in its type's one form.
+
+    That is numbers for all times: days of dates, microseconds since 1970 (UTC) or midnight of the others, nanoseconds
+    of timestamp_ns. Integers are int64, but uint64 a decimal and 128-bit ones a double; the rest is Spark's own form.
+    """
+    try:
+        return _stored(array, type)
+    except pa.ArrowException as error:
+        raise InvalidError(
+            f"the partition of a {type} cannot be told from Arrow's {array.type} ({error}); cast the column to {type}"
+        ) from error
+
+
+def _stored(array: pa.Array, type: Type) -> pa.Array:
+    match type.order:
+        case Order.TIMESTAMP:
+            return _instants(array, type)
+        case Order.TEXT | Order.BYTES:
+            return array.cast(_OF_VIEWS[array.type]) if array.type in _OF_VIEWS else array
+        case Order.DECIMAL:
+            return array.cast(pa.decimal128(type.precision, type.scale))
+    cast = array.cast(_FORMS.get(type.name, pa.int64()))
+    if type.name == "date":
+        return cast.view(pa.int32())
+    return cast.view(pa.int64()) if type.name in ("time", "timetz") else cast
+
+
+def _instants(array: pa.Array, type: Type) -> pa.Array:
+    if pa.types.is_timestamp(array.type):
+        unit = "ns" if type.name == "timestamp_ns" else "us"
+        array = array.cast(pa.timestamp(unit, array.type.tz))
+    numbers = array.view(pa.int64())
+    return _rounded(numbers, _COARSE[type.name]) if type.name in _COARSE else numbers
+
+
+def _rounded(numbers: pa.Array, unit: int) -> pa.Array:
+    """Whole units, as DuckDB casts a finer timestamp: halves go away from 1970."""
+    half = pc.if_else(pc.less(numbers, 0), -unit // 2, unit // 2)
+    return pc.multiply(pc.divide(pc.add(numbers, half), unit), unit)
+
+
+def unscaled(array: pa.Array) -> pa.Array:
+    """Decimals without their point, as decimals of scale 0."""
+    return pa.Array.from_buffers(pa.decimal128(38, 0), len(array), array.buffers(), offset=array.offset)
+
+
+def moments(array: pa.Array, type: Type) -> pa.Array | None:
+    """Stored dates or timestamps as Arrow's own, or None where some are infinite or outside the years 1 to 9999.
+
+    A timestamp_ns is cut towards 1970, as DuckDB does when it takes calendar parts.
+    """
+    first, last = _USUAL_NANOSECONDS if type.name == "timestamp_ns" else _USUAL[type.order]
+    ends = pc.min_max(array).as_py()
+    if ends["min"] is not None and not first <= ends["min"] <= ends["max"] <= last:
+        return None
+    if type.order is Order.DATE:
+        return array.view(pa.date32())
+    return (pc.divide(array, 1000) if type.name == "timestamp_ns" else array).view(pa.timestamp("us"))
+
+
+def mapped(array: pa.Array, text: Callable[[Scalar], str | None]) -> pa.StringArray:
+    """The text of every value, computed once for each distinct one; NULL stays NULL."""
+    encoded = array.dictionary_encode()
+    return pa.array(map(text, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)

@@ -1,0 +1,176 @@
+"""The text of a value, letter for letter as DuckDB's extension writes it in the catalog and hashes it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import partial
+from math import isfinite, isnan
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import InvalidError, UnsupportedError
+from penstock.model.types import Order, Type
+from penstock.partitioning.arrow import mapped, unscaled
+from penstock.predicates.calendar import date_of, time_text
+from penstock.predicates.values import Scalar
+
+_NO_TIME = "00:00:00"
+_DAY_IN_SECONDS = 86_400
+_UUID_LENGTH = 36
+_PLAIN_BYTES = frozenset(range(32, 127)) - set(b"\\'\"")
+_INFINITE_DAYS, _INFINITE_TIME = 2**31 - 1, 2**63 - 1
+
+
+def text(value: Scalar, type: Type) -> str:
+    """The text of a value that is not NULL.
+
+    Timestamps and times are microseconds (timestamp_ns: nanoseconds), dates are days, and an interval is a tuple of
+    months, days and microseconds. Equal values have equal texts: both zeros are `0.0`, and all NaNs `nan`.
+    """
+    match type.order:
+        case Order.BOOLEAN:
+            return "true" if value else "false"
+        case Order.INTEGER:
+            return str(int(value))
+        case Order.FLOAT:
+            return _real(value, type)
+        case Order.DECIMAL:
+            return _decimal(value, type)
+        case Order.TEXT:
+            return _uuid(value) if type.name == "uuid" else str(value)
+        case Order.BYTES:
+            return _bytes(value)
+        case Order.DATE:
+            return _infinity(value) if is_infinite(value, type) else _date(value)
+        case Order.TIME:
+            return time_text(value)
+        case Order.TIMESTAMP:
+            return _infinity(value) if is_infinite(value, type) else _timestamp(value, type)
+    match type.name:
+        case "int128" | "uint128":
+            return _whole(value, type)
+        case "timetz":
+            return f"{time_text(value)}+00"
+        case "interval":
+            months, days, micros = value
+            return (_months(months) + _days(days) + _clock(micros)).strip() or _NO_TIME
+    raise UnsupportedError(f"Penstock does not know the text that DuckLake has for a {type}")
+
+
+def texts(array: pa.Array, type: Type) -> pa.Array:
+    """The text of each value of a stored array; NULL stays NULL."""
+    match type.order:
+        case Order.TEXT:
+            return _uuids(array) if type.name == "uuid" else array
+        case Order.BOOLEAN | Order.INTEGER:
+            return array.cast(pa.string())
+        case Order.DECIMAL:
+            return _decimals(array, type)
+    return _intervals(array) if type.name == "interval" else mapped(array, partial(text, type=type))
+
+
+def is_infinite(value: Scalar, type: Type) -> bool:
+    """Whether a date or timestamp is one of DuckDB's infinities, which Spark shows as far-off numbers."""
+    far: int = _INFINITE_DAYS if type.order is Order.DATE else _INFINITE_TIME
+    return value in (far, -far)
+
+
+def _infinity(value: int) -> str:
+    return "infinity" if value > 0 else "-infinity"
+
+
+def _real(value: float, type: Type) -> str:
+    if isnan(value):
+        return "nan"
+    # The shortest digits of a float32, in the form of a double; DuckDB rarely has more, which read as the same float32.
+    shortest = float(str(np.float32(value))) if type.name == "float32" else float(value)
+    return repr(shortest + 0.0)
+
+
+def _whole(value: float, type: Type) -> str:
+    if not isfinite(value):
+        raise InvalidError(f"{value} is no {type}; remove it or make it NULL")
+    return str(round(value))
+
+
+def _decimal(value: Decimal, type: Type) -> str:
+    written = f"{value:.{type.scale}f}"
+    return written.replace("0.", ".", 1) if type.precision == type.scale else written
+
+
+def _decimals(array: pa.Array, type: Type) -> pa.Array:
+    digits = unscaled(array).cast(pa.string())
+    if type.scale == 0:
+        return digits
+    sign = pc.if_else(pc.starts_with(digits, "-"), "-", "")
+    width = type.scale + (type.precision > type.scale)
+    padded = pc.ascii_lpad(pc.ascii_ltrim(digits, "-"), width, "0")
+    pointed = pc.binary_replace_slice(padded, -type.scale, -type.scale, ".")
+    return pc.binary_join_element_wise(sign, pointed, "")
+
+
+def _uuid(value: str) -> str:
+    try:
+        return str(UUID(value))
+    except ValueError as error:
+        raise InvalidError(f"{value!r} is no uuid; write it as 550e8400-e29b-41d4-a716-446655440000") from error
+
+
+def _uuids(array: pa.Array) -> pa.Array:
+    usual = pc.all(pc.equal(pc.binary_length(array), _UUID_LENGTH)).as_py() is not False
+    return pc.ascii_lower(array) if usual else mapped(array, _uuid)
+
+
+def _bytes(value: bytes) -> str:
+    try:
+        value.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidError(
+            f"the blob {value!r} is not UTF-8: DuckLake can only use text as a partition value; partition by its bucket"
+        ) from error
+    return "".join(chr(byte) if byte in _PLAIN_BYTES else f"\\x{byte:02X}" for byte in value)
+
+
+def _date(days: int) -> str:
+    year, month, day = date_of(days)
+    return f"{year:04}-{month:02}-{day:02}" if year > 0 else f"{1 - year:04}-{month:02}-{day:02} (BC)"
+
+
+def _timestamp(value: int, type: Type) -> str:
+    second = 1_000_000_000 if type.name == "timestamp_ns" else 1_000_000
+    seconds, fraction = divmod(value, second)
+    days, of_day = divmod(seconds, _DAY_IN_SECONDS)
+    clock = time_text(of_day * 1_000_000)
+    if fraction:
+        clock += "." + str(second + fraction)[1:].rstrip("0")
+    return f"{_date(days)} {clock}" + ("+00" if type.name == "timestamptz" else "")
+
+
+def _intervals(array: pa.Array) -> pa.Array:
+    months, days, micros = array.flatten()
+    joined = pc.binary_join_element_wise(mapped(months, _months), mapped(days, _days), mapped(micros, _clock), "")
+    return pc.if_else(pc.equal(joined, ""), _NO_TIME, pc.ascii_ltrim(joined, " "))
+
+
+def _months(months: int) -> str:
+    """Like the other parts of an interval: empty or after a blank."""
+    sign = -1 if months < 0 else 1
+    years, rest = divmod(abs(months), 12)
+    return _counted(sign * years, "year") + _counted(sign * rest, "month")
+
+
+def _days(days: int) -> str:
+    return _counted(days, "day")
+
+
+def _counted(number: int, unit: str) -> str:
+    return f" {number} {unit}{'s' * (abs(number) > 1)}" if number else ""
+
+
+def _clock(micros: int) -> str:
+    if micros == 0:
+        return ""
+    return f" -{time_text(-micros)}" if micros < 0 else f" {time_text(micros)}"

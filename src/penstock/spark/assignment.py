@@ -1,0 +1,219 @@
+"""The columns of a DataFrame as the columns of a table: which goes where, in which type, and what fills the gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+
+from penstock.errors import InvalidError
+from penstock.model.columns import Column, find_column
+from penstock.spark.insert_defaults import default_expression
+from penstock.spark.types import Reading
+
+# What the error of a value that does not fit begins with, so that the driver finds the message in Spark's own.
+MISFIT = "penstock: "
+_SHOWN = Reading()
+
+
+def assigned(frame: DataFrame, columns: Sequence[Column], table: str, *, by_name: bool) -> DataFrame:
+    """The rows with exactly the table's columns, under its names and in the types they are shown as.
+
+    By position, as SQL's INSERT; or by name, where columns that are not given take their default. Geometries are given
+    on as WKB, which is how they cross into Arrow.
+    """
+    sources = _by_name(frame, columns, table) if by_name else _by_position(frame, columns, table)
+    assigner = _Assigner(frame.sparkSession, by_name)
+    zone = frame.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
+    given = [
+        F.expr(default_expression(column, zone)).cast(_carried(column))
+        if source is None
+        else assigner.value(column, frame[quoted(source.name)], source.dataType, column.name)
+        for column, source in zip(columns, sources, strict=True)
+    ]
+    return frame.select(*(value.alias(f"v{i}") for i, value in enumerate(given)))
+
+
+def _by_position(frame: DataFrame, columns: Sequence[Column], table: str) -> list[T.StructField | None]:
+    fields, names = frame.schema.fields, [column.name.lower() for column in columns]
+    if len(fields) != len(columns):
+        raise InvalidError(
+            f"table {table} has {len(columns)} columns ({_listed(columns)}) and the DataFrame has {len(fields)} "
+            f"({', '.join(frame.columns)}); give all of them in that order, or pass by_name=True"
+        )
+    if len(set(frame.columns)) < len(fields):
+        renamed = frame.toDF(*(f"c{i}" for i in range(len(fields))))
+        raise InvalidError(
+            f"the DataFrame has columns of the same name ({', '.join(frame.columns)}); rename them, "
+            f"for instance with df.toDF({', '.join(repr(name) for name in renamed.columns)})"
+        )
+    given = [field.name.lower() for field in fields]
+    if given != names and sorted(given) == sorted(names):
+        raise InvalidError(
+            f"the DataFrame has the columns of {table} in another order ({', '.join(frame.columns)} for "
+            f"{_listed(columns)}); pass by_name=True, or select them in the table's order"
+        )
+    return list(fields)
+
+
+def _by_name(frame: DataFrame, columns: Sequence[Column], table: str) -> list[T.StructField | None]:
+    found: dict[int, T.StructField] = {}
+    for field in frame.schema.fields:
+        column = find_column(columns, field.name)
+        if column is None:
+            raise InvalidError(
+                f"table {table} has no column {field.name!r}; it has {_listed(columns)}: drop or rename the column"
+            )
+        if column.id in found:
+            raise InvalidError(f"the DataFrame has two columns for {column.name!r} of {table}; drop one of them")
+        found[column.id] = field
+    if not found:
+        raise InvalidError(f"the DataFrame has no columns, and table {table} has {_listed(columns)}")
+    return [found.get(column.id) for column in columns]
+
+
+@dataclass(frozen=True)
+class _Assigner:
+    spark: SparkSession
+    by_name: bool
+
+    def value(self, column: Column, value: SparkColumn, source: T.DataType, path: str) -> SparkColumn:
+        """A value of a source type as the column's; an illegal pair of types is an error that names the column."""
+        if isinstance(source, T.NullType):
+            return value.cast(_carried(column))
+        match column.type.name, source:
+            case "list", T.ArrayType():
+                child = column.children[0]
+                return F.transform(value, lambda item: self.value(child, item, source.elementType, f"{path}.element"))
+            case "map", T.MapType():
+                return self._map(column, value, source, path)
+            case "struct", T.StructType():
+                return self._struct(column, value, source, path)
+            case "geometry", T.GeometryType():
+                return F.st_asbinary(value)
+            case "geometry", T.BinaryType():
+                return value
+            case "timestamp_ns", T.LongType():
+                return value
+            case "interval", _ if _is_interval(source):
+                return value
+        target = _SHOWN.shown_type(column)
+        if column.type.nested or column.type.name in ("geometry", "interval") or not self._may_store(source, target):
+            raise InvalidError(_mismatch(path, column, source))
+        return _checked(value, source, target, path)
+
+    def _map(self, column: Column, value: SparkColumn, source: T.MapType, path: str) -> SparkColumn:
+        key, item = column.children
+
+        def entry(pair: SparkColumn) -> SparkColumn:
+            return F.struct(
+                self.value(key, pair["key"], source.keyType, f"{path}.key").alias("key"),
+                self.value(item, pair["value"], source.valueType, f"{path}.value").alias("value"),
+            )
+
+        return F.map_from_entries(F.transform(F.map_entries(value), entry))
+
+    def _struct(self, column: Column, value: SparkColumn, source: T.StructType, path: str) -> SparkColumn:
+        fields = self._fields(column, source, path)
+        members = [
+            (
+                F.lit(None).cast(_carried(child))
+                if name is None
+                else self.value(child, value.getField(name), source[name].dataType, f"{path}.{child.name}")
+            ).alias(child.name)
+            for child, name in zip(column.children, fields, strict=True)
+        ]
+        return F.when(value.isNotNull(), F.struct(*members))
+
+    def _fields(self, column: Column, source: T.StructType, path: str) -> list[str | None]:
+        """The source's field for each of the column's: by name where the names are the same, else by position."""
+        by_name = {child.id: find_column_name(source, child.name) for child in column.children}
+        unknown = [name for name in source.names if find_column(column.children, name) is None]
+        if not unknown and (self.by_name or None not in by_name.values()):
+            return [by_name[child.id] for child in column.children]
+        if self.by_name or len(source) != len(column.children):
+            raise InvalidError(
+                f"column {path} has the fields {_listed(column.children)} and the DataFrame gives "
+                f"{', '.join(source.names)}; give the same fields"
+            )
+        return list(source.names)
+
+    def _may_store(self, source: T.DataType, target: T.DataType) -> bool:
+        """Spark's own rule for INSERT (`spark.sql.storeAssignmentPolicy=ANSI`)."""
+        jvm: Any = self.spark._jvm
+        types = jvm.org.apache.spark.sql.types.DataType
+        cast = jvm.org.apache.spark.sql.catalyst.expressions.Cast
+        return bool(cast.canANSIStoreAssign(types.fromJson(source.json()), types.fromJson(target.json())))
+
+
+def find_column_name(source: T.StructType, name: str) -> str | None:
+    exact = name if name in source.names else None
+    return exact or next((other for other in source.names if other.lower() == name.lower()), None)
+
+
+def _carried(column: Column) -> T.DataType:
+    """The type in which a column's values reach the writer."""
+    match column.type.name:
+        case "geometry":
+            return T.BinaryType()
+        case "list":
+            return T.ArrayType(_carried(column.children[0]))
+        case "map":
+            return T.MapType(_carried(column.children[0]), _carried(column.children[1]))
+        case "struct":
+            return T.StructType([T.StructField(child.name, _carried(child)) for child in column.children])
+        case _:
+            return _SHOWN.shown_type(column)
+
+
+_NARROWING: dict[type[T.DataType], int] = {
+    T.ByteType: 1, T.ShortType: 2, T.IntegerType: 3, T.LongType: 4,
+}  # fmt: skip
+
+
+def _checked(value: SparkColumn, source: T.DataType, target: T.DataType, path: str) -> SparkColumn:
+    """A cast that fails with the column's name where a value does not fit."""
+    if source == target:
+        return value
+    if not _may_fail(source, target):
+        return value.cast(target)
+    tried = value.try_cast(target)
+    message = F.concat(
+        F.lit(f"{MISFIT}column {path}: the value "),
+        value.cast("string"),
+        F.lit(f" does not fit {target.simpleString()}"),
+    )
+    return F.when(value.isNotNull() & tried.isNull(), F.raise_error(message).cast(target)).otherwise(tried)
+
+
+def _may_fail(source: T.DataType, target: T.DataType) -> bool:
+    widths = _NARROWING.get(type(source)), _NARROWING.get(type(target))
+    if widths[0] and widths[1]:
+        return widths[0] > widths[1]
+    return isinstance(target, (*_NARROWING, T.DecimalType)) and isinstance(source, T.NumericType)
+
+
+def _is_interval(source: T.DataType) -> bool:
+    return isinstance(source, T.StructType) and source.names == ["months", "days", "microseconds"]
+
+
+def _mismatch(path: str, column: Column, source: T.DataType) -> str:
+    wanted = "struct<months: int, days: int, microseconds: bigint>" if column.type.name == "interval" else None
+    shown = wanted or _SHOWN.shown_type(column).simpleString()
+    return (
+        f"column {path} has type {column.type}, which takes {shown}, and the DataFrame gives {source.simpleString()}; "
+        f"cast it first"
+    )
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _listed(columns: Sequence[Column]) -> str:
+    return ", ".join(column.name for column in columns)

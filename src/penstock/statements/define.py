@@ -1,0 +1,271 @@
+"""Statements on the lake's entries: schemas, tables, views, macros and their tags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from penstock.catalog import objects
+from penstock.catalog.writing import schemas as staged_schemas
+from penstock.catalog.writing import tables as staged_tables
+from penstock.errors import InvalidError, NotFoundError
+from penstock.model.evolution import column_rows
+from penstock.model.names import DEFAULT_SCHEMA, parse_table_name
+from penstock.model.objects import Macro, MacroImplementation, Schema, SortKey, TableInfo, View
+from penstock.partitioning import partition_fields
+from penstock.spark.schemas import TableDefinition
+from penstock.transaction import Transaction
+
+
+def create_schema(transaction: Transaction, name: str, *, if_not_exists: bool) -> None:
+    _require_name(name, "schema")
+    existing = _schema_or_none(transaction, name)
+    if existing is None:
+        staged_schemas.create_schema(transaction.staging, name)
+    elif not if_not_exists:
+        raise InvalidError(f"schema {existing.name} already exists; choose another name, or pass if_not_exists=True")
+
+
+def drop_schema(transaction: Transaction, name: str, *, if_exists: bool, cascade: bool) -> None:
+    schema = _schema_or_none(transaction, name)
+    if schema is None:
+        if if_exists:
+            return
+        raise NotFoundError(f"schema {name} does not exist; there are {', '.join(_schema_names(transaction))}")
+    if schema.name == DEFAULT_SCHEMA:
+        raise InvalidError(f"schema {DEFAULT_SCHEMA} is part of every lake and cannot be dropped")
+    tables = [table for table in _tables(transaction) if table.schema.id == schema.id]
+    views = [view for view in _views(transaction) if view.schema == schema.name]
+    macros = [macro for macro in _macros(transaction) if macro.schema == schema.name]
+    if (tables or views or macros) and not cascade:
+        names = [*(t.name for t in tables), *(v.name for v in views), *(m.name for m in macros)]
+        entries = ", ".join(names)
+        raise InvalidError(f"schema {schema.name} holds {entries}; drop them first, or pass cascade=True")
+    staging = transaction.staging
+    staged_schemas.drop_schema(staging, schema)
+    for table in tables:
+        staged_tables.drop_table(staging, table)
+    for view in views:
+        staged_schemas.drop_view(staging, view)
+    for macro in macros:
+        _drop_macro(transaction, macro)
+
+
+def create_table(
+    transaction: Transaction,
+    name: str,
+    definition: TableDefinition,
+    *,
+    partitioned_by: Sequence[str] = (),
+    sorted_by: Sequence[SortKey] = (),
+    comment: str | None = None,
+    inlines: bool = True,
+) -> TableInfo:
+    """Stage a new table; the name must be free."""
+    schema_name, table_name = parse_table_name(name)
+    _require_name(table_name, "table")
+    schema = _schema(transaction, schema_name)
+    _require_free(transaction, schema, table_name)
+    fields = partition_fields(partitioned_by, definition.columns)
+    staging = transaction.staging
+    table = staged_tables.create_table(staging, schema, table_name, column_rows(definition.columns))
+    if inlines:
+        staging.reshaped[table.id] = definition.columns
+    if fields:
+        staged_tables.set_partitioning(staging, table.id, fields)
+    if sorted_by:
+        staged_tables.set_sort_order(staging, table.id, sorted_by)
+    if comment is not None:
+        staged_schemas.set_tag(staging, table.id, "comment", comment)
+    for column_id, text in definition.comments.items():
+        staged_schemas.set_column_tag(staging, table.id, column_id, "comment", text)
+    return table
+
+
+def find_table_or_none(transaction: Transaction, name: str) -> TableInfo | None:
+    schema_name, table_name = parse_table_name(name)
+    shown = transaction.shown()
+    try:
+        return objects.find_table(shown.database, shown.at, shown.data_path, schema_name, table_name)
+    except NotFoundError:
+        return None
+
+
+def drop_table(transaction: Transaction, name: str, *, if_exists: bool) -> None:
+    table = find_table_or_none(transaction, name)
+    if table is not None:
+        staged_tables.drop_table(transaction.staging, table)
+    elif not if_exists:
+        _missing(transaction, name)
+
+
+def rename_table(transaction: Transaction, table: TableInfo, name: str) -> None:
+    _require_name(name, "table")
+    if name.lower() != table.name.lower():
+        _require_free(transaction, table.schema, name)
+    shown = transaction.shown()
+    sql = f"SELECT path, path_is_relative FROM ducklake_table WHERE table_id = ? AND {shown.at.visible()}"
+    [(path, is_relative)] = shown.database.query(sql, [table.id])
+    staged_tables.rename_table(transaction.staging, table, (path, bool(is_relative)), name)
+
+
+def create_view(
+    transaction: Transaction,
+    name: str,
+    sql: str,
+    *,
+    dialect: str,
+    column_aliases: Sequence[str],
+    if_not_exists: bool,
+    replace: bool,
+) -> None:
+    schema_name, view_name = parse_table_name(name)
+    _require_name(view_name, "view")
+    schema = _schema(transaction, schema_name)
+    existing = find_view_or_none(transaction, name)
+    if existing is not None and if_not_exists:
+        return
+    if existing is not None and replace:
+        staged_schemas.drop_view(transaction.staging, existing)
+    else:
+        _require_free(transaction, schema, view_name)
+    staged_schemas.create_view(transaction.staging, schema, view_name, dialect, sql, column_aliases)
+
+
+def find_view_or_none(transaction: Transaction, name: str) -> View | None:
+    schema, view = (part.lower() for part in parse_table_name(name))
+    return next((v for v in _views(transaction) if (v.schema.lower(), v.name.lower()) == (schema, view)), None)
+
+
+def drop_view(transaction: Transaction, name: str, *, if_exists: bool) -> None:
+    view = find_view_or_none(transaction, name)
+    if view is not None:
+        staged_schemas.drop_view(transaction.staging, view)
+    elif not if_exists:
+        _missing_view(transaction, name)
+
+
+def rename_view(transaction: Transaction, name: str, new_name: str) -> None:
+    view = find_view_or_none(transaction, name) or _missing_view(transaction, name)
+    schema = _schema(transaction, view.schema)
+    _require_name(new_name, "view")
+    if new_name.lower() != view.name.lower():
+        _require_free(transaction, schema, new_name)
+    shown = transaction.shown()
+    sql = f"SELECT view_uuid FROM ducklake_view WHERE view_id = ? AND {shown.at.visible()}"
+    identifier = str(shown.database.value(sql, [view.id]))
+    staged_schemas.rename_view(transaction.staging, view, schema, identifier, new_name)
+
+
+def create_macro(
+    transaction: Transaction, name: str, implementations: Sequence[MacroImplementation], *, replace: bool
+) -> None:
+    schema_name, macro_name = parse_table_name(name)
+    _require_name(macro_name, "macro")
+    kinds = {item.type for item in implementations}
+    if not implementations or len(kinds) > 1 or not kinds <= {"scalar", "table"}:
+        raise InvalidError(f"macro {name} needs implementations that are all scalar or all table")
+    schema = _schema(transaction, schema_name)
+    existing = find_macro_or_none(transaction, name)
+    if existing is not None:
+        if not replace:
+            raise InvalidError(f"macro {name} already exists; choose another name, or pass replace=True")
+        _drop_macro(transaction, existing)
+    staged_schemas.create_macro(transaction.staging, schema, macro_name, implementations)
+
+
+def find_macro_or_none(transaction: Transaction, name: str) -> Macro | None:
+    schema, macro = (part.lower() for part in parse_table_name(name))
+    return next((m for m in _macros(transaction) if (m.schema.lower(), m.name.lower()) == (schema, macro)), None)
+
+
+def drop_macro(transaction: Transaction, name: str, *, if_exists: bool) -> None:
+    macro = find_macro_or_none(transaction, name)
+    if macro is not None:
+        _drop_macro(transaction, macro)
+    elif not if_exists:
+        known = ", ".join(f"{m.schema}.{m.name}" for m in _macros(transaction)) or "none"
+        raise NotFoundError(f"macro {name} does not exist; there are {known}")
+
+
+def set_table_tags(transaction: Transaction, table: TableInfo, tags: Mapping[str, str | None]) -> None:
+    for key, value in tags.items():
+        staged_schemas.set_tag(transaction.staging, table.id, key, value)
+    transaction.staging.log("altered_table", table.id)
+
+
+def set_column_tags(transaction: Transaction, table: TableInfo, column_id: int, tags: Mapping[str, str | None]) -> None:
+    for key, value in tags.items():
+        staged_schemas.set_column_tag(transaction.staging, table.id, column_id, key, value)
+    transaction.staging.log("altered_table", table.id)
+
+
+def set_view_tags(transaction: Transaction, name: str, tags: Mapping[str, str | None]) -> None:
+    view = find_view_or_none(transaction, name) or _missing_view(transaction, name)
+    for key, value in tags.items():
+        staged_schemas.set_tag(transaction.staging, view.id, key, value)
+    transaction.staging.log("altered_view", view.id)
+
+
+def _drop_macro(transaction: Transaction, macro: Macro) -> None:
+    kind = macro.implementations[0].type
+    staged_schemas.drop_macro(transaction.staging, macro.id, macro.schema, macro.name, kind)
+
+
+def _require_free(transaction: Transaction, schema: Schema, name: str) -> None:
+    """Tables and views share their names."""
+    tables = {t.name.lower(): "table" for t in _tables(transaction) if t.schema.id == schema.id}
+    views = {v.name.lower(): "view" for v in _views(transaction) if v.schema == schema.name}
+    taken = {**views, **tables}.get(name.lower())
+    if taken:
+        raise InvalidError(f"{taken} {schema.name}.{name} already exists; drop it first, or choose another name")
+
+
+def _require_name(name: str, kind: str) -> None:
+    if not name or "\0" in name:
+        raise InvalidError(f"{name!r} cannot be the name of a {kind}; give it at least one character, and no NUL")
+
+
+def _schema(transaction: Transaction, name: str) -> Schema:
+    found = _schema_or_none(transaction, name)
+    if found is None:
+        known = ", ".join(_schema_names(transaction))
+        raise NotFoundError(
+            f"schema {name} does not exist; create it with lake.create_schema({name!r}), or use {known}"
+        )
+    return found
+
+
+def _schema_or_none(transaction: Transaction, name: str) -> Schema | None:
+    shown = transaction.shown()
+    schemas = objects.schemas(shown.database, shown.at, shown.data_path)
+    return next((schema for schema in schemas if schema.name.lower() == name.lower()), None)
+
+
+def _schema_names(transaction: Transaction) -> list[str]:
+    shown = transaction.shown()
+    return [schema.name for schema in objects.schemas(shown.database, shown.at, shown.data_path)]
+
+
+def _tables(transaction: Transaction) -> list[TableInfo]:
+    shown = transaction.shown()
+    return objects.tables(shown.database, shown.at, shown.data_path)
+
+
+def _views(transaction: Transaction) -> list[View]:
+    shown = transaction.shown()
+    return objects.views(shown.database, shown.at, shown.data_path)
+
+
+def _macros(transaction: Transaction) -> list[Macro]:
+    shown = transaction.shown()
+    return objects.macros(shown.database, shown.at, shown.data_path)
+
+
+def _missing(transaction: Transaction, name: str) -> None:
+    known = ", ".join(sorted(table.full_name for table in _tables(transaction))[:20]) or "none"
+    raise NotFoundError(f"table {name} does not exist; there are {known}")
+
+
+def _missing_view(transaction: Transaction, name: str) -> View:
+    known = ", ".join(f"{view.schema}.{view.name}" for view in _views(transaction)) or "none"
+    raise NotFoundError(f"view {name} does not exist; there are {known}")

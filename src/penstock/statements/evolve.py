@@ -1,0 +1,114 @@
+"""Statements that change a table's definition; no file is rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from penstock.catalog import objects
+from penstock.catalog.inlining import evolved_rows
+from penstock.catalog.writing import tables as staged
+from penstock.catalog.writing.staging import InlinedRows
+from penstock.errors import NotFoundError
+from penstock.model.changes import quoted_name
+from penstock.model.columns import Column
+from penstock.model.evolution import Evolution, find_at
+from penstock.model.objects import SortKey, TableInfo
+from penstock.partitioning import partition_fields
+from penstock.spark.sorting import plain_column
+from penstock.transaction import Transaction
+
+Change = Callable[[tuple[Column, ...], int], Evolution]
+
+
+def change_columns(transaction: Transaction, table: TableInfo, change: Change, inlines: bool) -> None:
+    """Stage an evolution of the table's columns, and bring the rows staged for the catalog along."""
+    shown = transaction.shown()
+    versions = objects.column_versions(shown.database, table.id)
+    before = objects.columns_at(versions, shown.at)
+    evolution = change(before, 1 + max(version.column.id for version in versions))
+    if not evolution.ended and not evolution.added:
+        return
+    staged.change_columns(transaction.staging, table.id, evolution)
+    if _shape(before) != _shape(evolution.columns):
+        _reshape(transaction, table.id, evolution.columns, inlines)
+
+
+def reshape(transaction: Transaction, table: TableInfo, inlines: bool) -> None:
+    """What becomes of inlined rows when the table changes, but not its columns."""
+    _reshape(transaction, table.id, columns_of(transaction, table), inlines)
+
+
+def _reshape(transaction: Transaction, table_id: int, columns: tuple[Column, ...], inlines: bool) -> None:
+    staging = transaction.staging
+    if inlines:
+        staging.reshaped[table_id] = columns
+    if table_id in staging.inlined:
+        staging.inlined[table_id] = [
+            InlinedRows(columns, evolved_rows(rows.columns, columns, rows.rows), rows.first_row)
+            for rows in staging.inlined[table_id]
+        ]
+
+
+def _shape(columns: Sequence[Column]) -> list[tuple[object, ...]]:
+    return [(column.id, column.name, column.type, *_shape(column.children)) for column in columns]
+
+
+def columns_of(transaction: Transaction, table: TableInfo) -> tuple[Column, ...]:
+    shown = transaction.shown()
+    return objects.columns_at(objects.column_versions(shown.database, table.id), shown.at)
+
+
+def exists(transaction: Transaction, table: TableInfo, path: str) -> bool:
+    try:
+        find_at(columns_of(transaction, table), path)
+    except NotFoundError:
+        return False
+    return True
+
+
+def has_rows(transaction: Transaction, table: TableInfo) -> bool:
+    """Whether the table has, or ever had, rows."""
+    shown = transaction.shown()
+    known = shown.database.value("SELECT next_row_id FROM ducklake_table_stats WHERE table_id = ?", [table.id])
+    return bool(known) or table.id in transaction.staging.growth
+
+
+def set_partitioned_by(transaction: Transaction, table: TableInfo, fields: Sequence[str], inlines: bool) -> None:
+    columns = columns_of(transaction, table)
+    staged.set_partitioning(transaction.staging, table.id, partition_fields(fields, columns))
+    _reshape(transaction, table.id, columns, inlines)
+
+
+def set_sorted_by(transaction: Transaction, table: TableInfo, keys: Sequence[SortKey]) -> None:
+    staged.set_sort_order(transaction.staging, table.id, keys)
+
+
+def columns_in_use(transaction: Transaction, table: TableInfo) -> dict[int, str]:
+    """Columns that cannot be dropped, and why."""
+    shown = transaction.shown()
+    spec = objects.current_partition_spec(shown.database, shown.at, table.id)
+    columns = columns_of(transaction, table)
+    in_use = {}
+    for key in objects.sort_order(shown.database, shown.at, table.id):
+        column = plain_column(key.expression, columns)
+        if column is not None:
+            in_use[column.id] = "the table is sorted by it; call reset_sorted_by() or set another order first"
+    for field in spec.fields if spec else ():
+        in_use[field.column_id] = "the table is partitioned by it; call reset_partitioned_by() or set another first"
+    return in_use
+
+
+def rename_in_sort_order(transaction: Transaction, table: TableInfo, path: str, name: str) -> None:
+    """A sort key that is a column follows it to its new name."""
+    shown = transaction.shown()
+    columns = columns_of(transaction, table)
+    renamed = find_at(columns, path)
+    order = objects.sort_order(shown.database, shown.at, table.id)
+    keys = []
+    for key in order:
+        column = plain_column(key.expression, columns)
+        follows = column is not None and column.id == renamed.id
+        keys.append(replace(key, expression=quoted_name(name)) if follows else key)
+    if tuple(keys) != order:
+        staged.set_sort_order(transaction.staging, table.id, keys)

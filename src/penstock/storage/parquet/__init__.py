@@ -1,0 +1,7 @@
+"""The worker's half of a write: Arrow batches in, Parquet data files of a table out, with their statistics."""
+
+from penstock.storage.parquet.options import FileOptions
+from penstock.storage.parquet.plan import SortColumn, WritePlan, check_writable
+from penstock.storage.parquet.writer import MEMORY_LIMIT, write_files
+
+__all__ = ["MEMORY_LIMIT", "FileOptions", "SortColumn", "WritePlan", "check_writable", "write_files"]

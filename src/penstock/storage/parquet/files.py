@@ -1,0 +1,148 @@
+"""One data file while it is written: where it lies, what PyArrow puts into it, and what is known when it is closed."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from urllib.parse import quote
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.model.statistics import WrittenFile
+from penstock.storage.filesystems import delete_file, make_directory, open_file, open_output
+from penstock.storage.parquet.observations import beside_footer
+from penstock.storage.parquet.plan import WritePlan
+from penstock.storage.parquet.schema import file_schema
+from penstock.storage.parquet.statistics import footer_statistics
+from penstock.storage.parquet.values import to_file_form
+from penstock.storage.paths import HIVE_NULL
+
+PartitionValues = tuple[str | None, ...]
+_PYARROW_CODECS = {"uncompressed": "none", "lz4_raw": "lz4"}
+
+
+class OpenFile(ABC):
+    """A data file of a partition. `appends` says whether it can be written to more than once."""
+
+    appends: bool
+
+    def __init__(self, plan: WritePlan, values: PartitionValues) -> None:
+        self.plan = plan
+        self.values = values
+        folder = _directory(plan.partition_names, values) if plan.options.hive_file_pattern else ""
+        self.path = f"{folder}ducklake-{_uuid7()}.parquet"
+        make_directory(plan.directory + folder)
+
+    @property
+    def location(self) -> str:
+        return self.plan.directory + self.path
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Bytes written so far."""
+
+    @abstractmethod
+    def write(self, rows: pa.Table) -> None:
+        """Write rows, of which the first columns are the file's."""
+
+    @abstractmethod
+    def close(self) -> WrittenFile:
+        """Complete the file."""
+
+    def abandon(self) -> None:
+        """Let go of the file, and delete it."""
+        delete_file(self.location)
+
+    def group_rows(self, rows: pa.Table) -> int:
+        """How many of these rows make a row group."""
+        options = self.plan.options
+        fitting: int = rows.num_rows
+        if options.row_group_bytes is not None and rows.nbytes:
+            fitting = options.row_group_bytes * rows.num_rows // rows.nbytes
+        return max(1, min(options.row_group_size, fitting))
+
+
+class ArrowFile(OpenFile):
+    """A file that PyArrow writes, a few row groups at a time."""
+
+    appends = True
+
+    def __init__(self, plan: WritePlan, values: PartitionValues) -> None:
+        super().__init__(plan, values)
+        self._schema = file_schema(plan.columns, plan.row_ids)
+        self._observed = beside_footer(plan.columns)
+        self._footers: list[pq.FileMetaData] = []
+        self._sink = open_output(self.location)
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            self._schema,
+            version="2.6",  # the types of DuckDB's files; its own version 2 is about pages
+            data_page_version=f"{plan.options.version}.0",
+            compression=_PYARROW_CODECS.get(plan.options.compression, plan.options.compression),
+            compression_level=plan.options.compression_level,
+            store_schema=False,
+            store_decimal_as_integer=True,
+            metadata_collector=self._footers,
+        )
+
+    @property
+    def size(self) -> int:
+        position: int = self._sink.tell()
+        return position
+
+    def write(self, rows: pa.Table) -> None:
+        arrays = [to_file_form(column, rows.column(i)) for i, column in enumerate(self.plan.columns)]
+        if self.plan.row_ids:
+            arrays.append(rows.column(len(self.plan.columns)))
+        table = pa.Table.from_arrays(arrays, schema=self._schema)
+        self._observed.add(table)
+        self._writer.write_table(table, row_group_size=self.group_rows(table))
+
+    def close(self) -> WrittenFile:
+        self._writer.close()
+        self._sink.close()
+        [footer] = self._footers
+        size, footer_size = file_sizes(self.location)
+        return WrittenFile(
+            path=self.path,
+            record_count=footer.num_rows,
+            size=size,
+            footer_size=footer_size,
+            partition_values=self.values,
+            columns=footer_statistics(self.plan.columns, footer, self._observed),
+        )
+
+    def abandon(self) -> None:
+        # What made the write fail may make closing fail too; the file goes all the same.
+        with suppress(pa.ArrowException, OSError):
+            self._writer.close()
+        with suppress(pa.ArrowException, OSError):
+            self._sink.close()
+        super().abandon()
+
+
+def file_sizes(location: str) -> tuple[int, int]:
+    """The size of a Parquet file, and that of its footer: the number before its last four bytes."""
+    with open_file(location) as file:
+        size: int = file.size()
+        return size, int.from_bytes(file.read_at(4, size - 8), "little")
+
+
+def _directory(names: tuple[str, ...], values: PartitionValues) -> str:
+    pairs = zip(names, values, strict=True)
+    return "".join(f"{quote(name, safe='')}={_escaped(value)}/" for name, value in pairs)
+
+
+def _escaped(value: str | None) -> str:
+    return HIVE_NULL if value is None else quote(value, safe="")
+
+
+def _uuid7() -> UUID:
+    """A UUID that sorts by the time it was made (RFC 9562, version 7)."""
+    bits = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
+    return UUID(int=bits & ~(0xF << 76) & ~(0x3 << 62) | 0x7 << 76 | 0x2 << 62)

@@ -1,0 +1,59 @@
+"""What a task is told about the files it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from penstock.errors import UnsupportedError
+from penstock.model.columns import Column
+from penstock.storage.parquet.options import FileOptions
+
+
+@dataclass(frozen=True)
+class SortColumn:
+    """A column of the batches, by position, that rows are sorted by."""
+
+    index: int
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True)
+class WritePlan:
+    """The files of one table.
+
+    Batches have, by position: the table's columns, in Spark's Arrow form of the types that Penstock shows; the row id,
+    where `row_ids`; a text column for each of `partition_names`, NULL for the NULL partition; and `extra_columns`
+    that are only sorted by. `directory` is the table's own, absolute, with a trailing slash.
+    """
+
+    columns: tuple[Column, ...]
+    directory: str
+    options: FileOptions
+    partition_names: tuple[str, ...] = ()
+    sort: tuple[SortColumn, ...] = ()
+    extra_columns: int = 0
+    encrypted: bool = False
+    row_ids: bool = False
+
+    @property
+    def written_width(self) -> int:
+        """How many of a batch's first columns the files hold."""
+        return len(self.columns) + self.row_ids
+
+    @property
+    def width(self) -> int:
+        """How many columns a batch has."""
+        return self.written_width + len(self.partition_names) + self.extra_columns
+
+
+def check_writable(columns: Iterable[Column]) -> None:
+    """UnsupportedError for a column that no writer at hand can write; nothing has been done then."""
+    for column in columns:
+        for child in column.children:
+            if any(item.type.name == "variant" for item in child.walk()):
+                raise UnsupportedError(
+                    f"column {column.name!r} has a variant inside a {column.type.name}, which DuckDB cannot write to"
+                    " Parquet yet; make the variant a column of its own"
+                )

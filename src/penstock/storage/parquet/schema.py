@@ -1,0 +1,103 @@
+"""The Arrow schema of a data file: physical types as DuckDB writes them, and a field id at every level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from penstock.model.columns import Column
+
+ROW_ID, ROW_ID_FIELD = "_ducklake_internal_row_id", 2147483540
+# PyArrow has no annotation for these in Parquet, and readers would take them for something else.
+DUCKDB_ONLY = ("variant", "interval", "timetz")
+
+
+class WellKnownBinary(pa.ExtensionType):  # type: ignore[misc]
+    """Geometries: PyArrow writes this name as Parquet's GEOMETRY, with bounding boxes."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.binary(), "geoarrow.wkb")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b"{}"
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> WellKnownBinary:
+        return cls()
+
+
+_TYPES = {
+    "boolean": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "uint8": pa.uint8(),
+    "uint16": pa.uint16(),
+    "uint32": pa.uint32(),
+    "uint64": pa.uint64(),
+    "int128": pa.float64(),
+    "uint128": pa.float64(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "time": pa.time64("us"),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+    "timestamptz": pa.timestamp("us", "UTC"),
+    "timestamp_s": pa.timestamp("us"),
+    "timestamp_ms": pa.timestamp("ms"),
+    "timestamp_ns": pa.timestamp("ns"),
+    "varchar": pa.string(),
+    "blob": pa.binary(),
+    "json": pa.json_(),
+    "uuid": pa.uuid(),
+    "geometry": WellKnownBinary(),
+}
+
+
+def file_schema(columns: Iterable[Column], row_ids: bool) -> pa.Schema:
+    """The schema of a file that PyArrow writes."""
+    fields = [file_field(column) for column in columns]
+    if row_ids:
+        fields.append(_with_id(ROW_ID, pa.int64(), ROW_ID_FIELD))
+    return pa.schema(fields)
+
+
+def file_field(column: Column) -> pa.Field:
+    return _with_id(column.name, file_type(column), column.id)
+
+
+def file_type(column: Column) -> pa.DataType:
+    match column.type.name:
+        case "list":
+            return pa.list_(_with_id("element", file_type(column.children[0]), column.children[0].id))
+        case "map":
+            key, value = column.children
+            return pa.map_(
+                _with_id("key", file_type(key), key.id, nullable=False), _with_id("value", file_type(value), value.id)
+            )
+        case "struct":
+            return pa.struct([file_field(child) for child in column.children])
+        case "decimal":
+            return pa.decimal128(column.type.precision, column.type.scale)
+        case name:
+            return _TYPES[name]
+
+
+def needs_duckdb(columns: Iterable[Column]) -> bool:
+    """Whether a table has a type that only DuckDB writes to Parquet."""
+    return any(item.type.name in DUCKDB_ONLY for column in columns for item in column.walk())
+
+
+def leaf_columns(columns: Iterable[Column]) -> Iterator[Column]:
+    """The columns and fields that hold values, in the order of a file's column chunks."""
+    for column in columns:
+        if column.type.nested:
+            yield from leaf_columns(column.children)
+        else:
+            yield column
+
+
+def _with_id(name: str, kind: pa.DataType, field_id: int, *, nullable: bool = True) -> pa.Field:
+    return pa.field(name, kind, nullable, metadata={"PARQUET:field_id": str(field_id)})

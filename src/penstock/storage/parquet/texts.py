@@ -1,0 +1,120 @@
+"""Values as the texts that the catalog keeps of them in statistics, letter by letter as DuckDB prints them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from uuid import UUID
+
+import numpy as np
+
+from penstock.model.types import Order, Type
+
+Value = bool | int | float | bytes
+_CUT = 256
+# A maximum is cut after its last byte that can be raised by one: in a text only ASCII ones can.
+_HIGHEST_BYTE = {Order.TEXT: 0x7F, Order.BYTES: 0xFF}
+_UNITS = {"timestamp_ms": 1_000, "timestamp_ns": 1_000_000_000}
+_BOX = tuple(f"{axis}{end}" for axis in "xyzm" for end in ("min", "max"))
+_EXACT = Context(prec=400)
+_SHAPES = (
+    "point",
+    "linestring",
+    "polygon",
+    "multipoint",
+    "multilinestring",
+    "multipolygon",
+    "geometrycollection",
+)
+_DIMENSIONS = ("", "_z", "_m", "_zm")
+
+
+def bounds(kind: Type, minimum: Value, maximum: Value) -> tuple[str | None, str | None]:
+    """The texts of the least and the greatest value; both None where a long greatest one has no short upper bound."""
+    if kind.name != "uuid" and isinstance(minimum, bytes) and isinstance(maximum, bytes):
+        greatest = _cut_maximum(maximum, _HIGHEST_BYTE[kind.order])
+        if greatest is None:
+            return None, None
+        return _text(kind, _cut_minimum(minimum, kind.order)), _text(kind, greatest)
+    return _text(kind, minimum), _text(kind, maximum)
+
+
+def _cut_minimum(value: bytes, order: Order) -> bytes:
+    cut = value[:_CUT]
+    if order is Order.TEXT and len(value) > _CUT:
+        return cut.decode(errors="ignore").encode()
+    return cut
+
+
+def _cut_maximum(value: bytes, highest: int) -> bytes | None:
+    if len(value) <= _CUT:
+        return value
+    cut = bytearray(value[:_CUT])
+    while cut and cut[-1] >= highest:
+        cut.pop()
+    if not cut:
+        return None
+    cut[-1] += 1
+    return bytes(cut)
+
+
+def _text(kind: Type, value: Value) -> str:
+    if isinstance(value, bytes):
+        if kind.name == "uuid":
+            return str(UUID(bytes=value))
+        return value.decode() if kind.order is Order.TEXT else value.hex().upper()
+    match kind.order:
+        case Order.FLOAT:
+            # The fewest digits that tell a float apart, printed as those of a double are.
+            return repr(float(str(np.float32(value)))) if kind.name == "float32" else repr(float(value))
+        case Order.DECIMAL:
+            return _decimal(int(value), kind.scale)
+        case Order.DATE:
+            return _date(int(value))
+        case Order.TIME:
+            return _clock(int(value), 1_000_000)
+        case Order.TIMESTAMP:
+            unit = _UNITS.get(kind.name, 1_000_000)
+            days, rest = divmod(int(value), 86_400 * unit)
+            return f"{_date(days)} {_clock(rest, unit)}" + ("+00" if kind.name == "timestamptz" else "")
+        case _:
+            return str(int(value))
+
+
+def _decimal(unscaled: int, scale: int) -> str:
+    digits = str(abs(unscaled)).zfill(scale + 1)
+    sign = "-" if unscaled < 0 else ""
+    return sign + (f"{digits[:-scale]}.{digits[-scale:]}" if scale else digits)
+
+
+def _date(days: int) -> str:
+    year, month, day = str(np.datetime64(days, "D")).rsplit("-", 2)
+    return f"{int(year):04d}-{month}-{day}" if int(year) > 0 else f"{1 - int(year):04d}-{month}-{day} (BC)"
+
+
+def _clock(ticks: int, unit: int) -> str:
+    seconds, fraction = divmod(ticks, unit)
+    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    digits = str(fraction).zfill(len(str(unit)) - 1).rstrip("0")
+    return f"{text}.{digits}" if digits else text
+
+
+def geometry_extra(box: Mapping[str, float], types: Iterable[str]) -> str:
+    """A bounding box with the six decimals that DuckDB keeps, rounded outwards: it never cuts off a shape."""
+    sides = ", ".join(f'"{name}": {_side(name, box.get(name))}' for name in _BOX)
+    return f'{{"bbox": {{{sides}}}, "types": {json.dumps(sorted(types))}}}'
+
+
+def _side(name: str, value: float | None) -> str:
+    if value is None or not math.isfinite(value):
+        return "null"
+    rounding = ROUND_FLOOR if name.endswith("min") else ROUND_CEILING
+    return format(Decimal(value).quantize(Decimal("0.000001"), rounding, _EXACT), "f")
+
+
+def shape_name(code: int) -> str:
+    """DuckDB's name of a WKB code: 1 is a point, 1002 a linestring with Z."""
+    dimension, shape = divmod(code, 1000)
+    return _SHAPES[shape - 1] + _DIMENSIONS[dimension]

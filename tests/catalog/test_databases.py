@@ -1,0 +1,176 @@
+"""The four catalog databases as places to write: bulk rows, transactions, collisions."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from interop.catalogs import Catalog
+from interop.reference import METADATA
+from penstock.catalog.databases import ConnectOptions, Database, connect
+from penstock.catalog.location import parse_location
+from penstock.errors import AttachError
+
+STATISTICS = (
+    "data_file_id",
+    "table_id",
+    "column_id",
+    "column_size_bytes",
+    "value_count",
+    "null_count",
+    "min_value",
+    "max_value",
+    "contains_nan",
+    "extra_stats",
+)
+NASTY = ["", "'", '"', "\\", "\\N", "a\tb\nc\r", "/ = % $ ?", "%s %(x)s", "😀", "x" * 300, None]
+
+
+@pytest.fixture
+def database(catalog: Catalog) -> Iterator[Database]:
+    """The catalog of a new lake, made by the extension."""
+    with catalog.reference() as reference:
+        reference.execute("CREATE SCHEMA s")
+    with _connected(catalog) as opened:
+        yield opened
+
+
+@contextmanager
+def _connected(catalog: Catalog) -> Iterator[Database]:
+    with closing(connect(parse_location(catalog.uri), ConnectOptions())) as opened:
+        yield opened
+
+
+def test_bulk_rows(database: Database) -> None:
+    """10,000 files with statistics of 16 columns."""
+    rows = [(f, 1, c, 100 * c, 5, 0, NASTY[c % 11], f"z{f}", c == 3, None) for f in range(10_000) for c in range(16)]
+    started = time.perf_counter()
+    with database.transaction():
+        database.insert("ducklake_file_column_stats", STATISTICS, rows)
+    elapsed = time.perf_counter() - started
+    stored = database.query(f"SELECT {', '.join(STATISTICS)} FROM ducklake_file_column_stats WHERE data_file_id = 7777")
+    assert sorted(stored, key=lambda row: row[2]) == rows[7777 * 16 : 7778 * 16]
+    assert database.value("SELECT count(*) FROM ducklake_file_column_stats") == len(rows)
+    assert elapsed < 15
+
+
+def test_values_in_the_extensions_form(catalog: Catalog, database: Database) -> None:
+    moment = datetime(2026, 11, 15, 3, 11, 22, 71160, timezone(timedelta(hours=2)))
+    scheduled = ("data_file_id", "path", "path_is_relative", "schedule_start")
+    database.insert("ducklake_files_scheduled_for_deletion", scheduled, [(1, "a", True, moment), (2, None, None, None)])
+    database.insert("ducklake_schema", ("schema_id", "schema_uuid"), [(9, "437edb7f-559b-4560-9297-eeb3ef6cb0e5")])
+    database.execute("UPDATE ducklake_snapshot SET snapshot_time = ? WHERE snapshot_id = 1", [moment])
+    stored = "SELECT schedule_start FROM ducklake_files_scheduled_for_deletion WHERE path_is_relative = ?"
+    instant = moment.astimezone(UTC).replace(microsecond=0 if database.engine == "mysql" else 71160)
+    assert database.time(database.value(stored, [True])) == instant
+    if database.engine == "sqlite":
+        types = "typeof(path_is_relative) || ' ' || schedule_start"
+        row = database.value(f"SELECT {types} FROM ducklake_files_scheduled_for_deletion WHERE data_file_id = 1")
+        assert row == "integer 2026-11-15 01:11:22.07116+00"
+    database.close()
+    with catalog.reference() as reference:
+        assert reference.value("SELECT snapshot_time FROM lk.snapshots() WHERE snapshot_id = 1") == instant
+        uuid = reference.value(f"SELECT schema_uuid::VARCHAR FROM {METADATA}.ducklake_schema WHERE schema_id = 9")
+        assert uuid == "437edb7f-559b-4560-9297-eeb3ef6cb0e5"
+
+
+def test_transactions_are_all_or_nothing(catalog: Catalog, database: Database) -> None:
+    with suppress(ZeroDivisionError), database.transaction():
+        _add_snapshot(database, 50)
+        raise ZeroDivisionError
+    assert _newest(database) == 1
+    with database.transaction():
+        _add_snapshot(database, 50)
+        with database.consistent():
+            assert _newest(database) == 50
+    with _connected(catalog) as other:
+        assert _newest(other) == 50
+
+
+def test_scratch_leaves_nothing(catalog: Catalog, database: Database) -> None:
+    with _connected(catalog) as other:
+        with database.scratch():
+            _add_snapshot(database, 50)
+            assert _newest(database) == 50
+            assert _newest(other) == 1
+            if database.engine != "sqlite":
+                with other.transaction():
+                    _add_snapshot(other, 40)
+                assert database.value("SELECT count(*) FROM ducklake_snapshot WHERE snapshot_id = 40") == 0
+        with suppress(ZeroDivisionError), database.scratch():
+            _add_snapshot(database, 60)
+            raise ZeroDivisionError
+        assert _newest(database) == _newest(other) == (1 if database.engine == "sqlite" else 40)
+
+
+def test_collisions_are_told_from_mistakes(catalog: Catalog, database: Database) -> None:
+    with _connected(catalog) as other:
+        with other.transaction():
+            _add_snapshot(other, 2)
+        assert database.is_collision(_failure(database, "INSERT INTO ducklake_snapshot (snapshot_id) VALUES (2)"))
+        for mistake in ("INSERT INTO ducklake_metadata (scope_id) VALUES (1)", "DELETE FROM nothing", "SELEC 1"):
+            expected = database.engine == "duckdb" and "metadata" in mistake  # a NOT NULL has no class of its own there
+            assert database.is_collision(_failure(database, mistake)) == expected
+        assert not database.is_collision(ValueError("database is locked"))
+        with database.transaction():
+            _add_snapshot(database, 3)
+
+
+def test_writers_stand_in_line(catalog: Catalog, database: Database) -> None:
+    """Each takes the next number; none collides but on DuckDB, where nothing keeps them apart."""
+    failures: list[BaseException] = []
+
+    def write() -> None:
+        try:
+            with _connected(catalog) as writer:
+                done = 0
+                while done < 10:
+                    try:
+                        with writer.transaction():
+                            _add_snapshot(writer, _newest(writer) + 1)
+                        done += 1
+                    except Exception as error:
+                        if writer.engine != "duckdb" or not writer.is_collision(error):
+                            raise
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert _newest(database) == 41
+
+
+def test_closed(database: Database) -> None:
+    database.close()
+    for call in (lambda: database.execute("SELECT 1"), lambda: database.insert("t", ["a"], [(1,)])):
+        with pytest.raises(AttachError, match="closed"):
+            call()
+    with pytest.raises(AttachError, match="closed"), database.transaction():
+        pass
+
+
+def _add_snapshot(database: Database, number: int) -> None:
+    database.insert("ducklake_snapshot", ("snapshot_id", "schema_version"), [(number, 1)])
+
+
+def _newest(database: Database) -> int:
+    newest: int = database.value("SELECT max(snapshot_id) FROM ducklake_snapshot")
+    return newest
+
+
+def _failure(database: Database, sql: str) -> Exception:
+    try:
+        with database.transaction():
+            database.execute(sql)
+    except Exception as error:
+        return error
+    raise AssertionError(f"{sql} was expected to fail")
