@@ -254,9 +254,9 @@ class Table:
     def rename(self, name: str) -> Table:
         """Rename the table within its schema; its files stay where they are."""
         with self.lake.changing() as transaction:
-            info = self._info(transaction.shown())
+            info, inlines = self._info(transaction.shown()), self._inlines()
             define.rename_table(transaction, info, name)
-            evolve.reshape(transaction, info, self._inlines())
+            evolve.reshape(transaction, info, inlines)
         return Table(self.lake, self.schema_name, name)
 
     def drop(self, *, if_exists: bool = False) -> Snapshot | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,6 @@ class WrittenFile:
     size: int
     footer_size: int
     partition_values: tuple[str | None, ...] = ()
-    encryption_key: str | None = None  # base64, as the catalog holds it
+    encryption_key: str | None = field(default=None, repr=False)  # base64, as the catalog holds it
     columns: tuple[ColumnStatistics, ...] = ()
     variants: tuple[VariantStatistics, ...] = ()

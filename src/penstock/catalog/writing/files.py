@@ -92,8 +92,8 @@ def remove_files(staging: Staging, table: TableInfo, file_ids: Iterable[int]) ->
         rows = staging.added.get("ducklake_data_file", ())
         staging.discarded.extend(table.path + row["path"] for row in rows if row["data_file_id"] in own)
         staging.remove("ducklake_data_file", "data_file_id", own)
-        for table in _BY_FILE:
-            staging.remove(table, "data_file_id", own)
+        for name in _BY_FILE:
+            staging.remove(name, "data_file_id", own)
     if ids - own:
         staging.end("ducklake_data_file", data_file_id=ids - own)
         staging.log("deleted_from_table", table_id)
