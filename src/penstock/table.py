@@ -25,7 +25,7 @@ from penstock.model.objects import SortKey, TableInfo
 from penstock.model.options import effective
 from penstock.model.snapshots import Snapshot
 from penstock.partitioning import PartitionSpec
-from penstock.spark.assignment import quoted
+from penstock.spark.assignment import as_column, quoted
 from penstock.spark.explain import Explanation, explain
 from penstock.spark.insert_defaults import default_of
 from penstock.spark.scan import Scan
@@ -161,11 +161,19 @@ class Table:
     ) -> Snapshot | None:
         """Put the rows of a DataFrame in the place of all rows, or of those that a predicate is true for."""
         with self.lake.changing() as transaction:
-            info = self._info(transaction.shown())
-            removal = remove.everything(transaction, info) if where is None else self._matching(transaction, where)
-            remove.stage(transaction, info, removal)
+            self._remove(transaction, where)
             self.insert_into(transaction, df, by_name=by_name, distribution=distribution)
         return transaction.snapshot
+
+    def delete(self, where: str | SparkColumn | None = None) -> Snapshot | None:
+        """Delete the rows that a predicate is true for; without one all rows, which reads nothing."""
+        with self.lake.changing() as transaction:
+            self._remove(transaction, where)
+        return transaction.snapshot
+
+    def truncate(self) -> Snapshot | None:
+        """Delete all rows, by metadata alone."""
+        return self.delete()
 
     def insert_into(
         self,
@@ -314,17 +322,23 @@ class Table:
         """Whether small inserts are kept in the catalog."""
         return int(self.option("data_inlining_row_limit") or 0) > 0
 
-    def _matching(self, transaction: Transaction, where: str | SparkColumn) -> remove.Removal:
+    def _remove(self, transaction: Transaction, where: str | SparkColumn | None) -> None:
         shown = transaction.shown()
-        with shown.database.consistent():
-            scan = self._scan(shown, row_ids=True)
-            contents = scan.contents()
-        return remove.matching(scan, contents, where)
+        info = self._info(shown)
+        if where is None:
+            removal = remove.everything(transaction, info)
+        else:
+            with shown.database.consistent():
+                scan = self._scan(shown, addresses=True)
+                contents = scan.contents()
+            target = insert.target_of(transaction, info, self.lake.attached_options)
+            removal = remove.matching(transaction, target, scan, contents, as_column(where))
+        remove.stage(transaction, info, removal)
 
     def _info(self, shown: Shown) -> TableInfo:
         return objects.find_table(shown.database, shown.at, shown.data_path, self.schema_name, self.name)
 
-    def _scan(self, shown: Shown, *, row_ids: bool = False, nanoseconds: bool = False) -> Scan:
+    def _scan(self, shown: Shown, *, row_ids: bool = False, addresses: bool = False, nanoseconds: bool = False) -> Scan:
         database, info = shown.database, self._info(shown)
         history = tuple(objects.column_versions(database, info.id))
         shape = Shape(objects.columns_at(history, shown.at), history, nanoseconds)
@@ -335,7 +349,8 @@ class Table:
             database, info.id, info.path, shown.at, latest.id, latest.next_file_id, shape.eras, deletes, variants
         )
         specs = objects.partition_specs(database, info.id)
-        return Scan(self.lake.spark, scope, shape, specs, info.full_name, self.lake.known_file_kinds, row_ids)
+        kinds = self.lake.known_file_kinds
+        return Scan(self.lake.spark, scope, shape, specs, info.full_name, kinds, row_ids, addresses)
 
 
 def _warn_of_nanoseconds(columns: tuple[Column, ...], table: str) -> None:

@@ -181,7 +181,7 @@ def test_partition_directories_are_the_extensions(duckdb_catalog: Catalog, tmp_p
             f"INSERT INTO t VALUES {rows}",
         )
         theirs = reference.rows(f"SELECT path FROM {METADATA}.ducklake_data_file")
-        plan = plan_for(reference, "t", f"{tmp_path}/out/", partition_names=("we ird/=%é", "b"))
+        plan = plan_for(reference, "t", f"{tmp_path}/out/", partition_names=("we%20ird%2F%3D%25%C3%A9", "b"))
     ones = ["1"] * len(values)
     keys = batches(pa.array(values), pa.array([1] * len(values), pa.int32()), pa.array(values), pa.array(ones), rows=3)
     files = list(write_files(plan, keys))

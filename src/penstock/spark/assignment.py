@@ -211,6 +211,11 @@ def _mismatch(path: str, column: Column, source: T.DataType) -> str:
     )
 
 
+def as_column(expression: str | SparkColumn) -> SparkColumn:
+    """SQL text or a column expression, as the latter."""
+    return F.expr(expression) if isinstance(expression, str) else expression
+
+
 def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from pyspark.sql import Column as SparkColumn
+
 from penstock.catalog.pruning import Condition, keep
 from penstock.model.files import FileGroup
 from penstock.spark.planner import Planner
@@ -55,16 +57,26 @@ def explain(scan: Scan, contents: Contents, predicate: str) -> Explanation:
 
 
 def _group(scan: Scan, group: FileGroup, contents: Contents, predicate: str) -> tuple[int, dict[str, int]]:
+    planner, filters = pushed_filters(scan, group, contents, predicate)[0]
+    prunings = planner.prunings(filters)
+    conditions = [keep(prunings), *(Condition(pruning.sql, pruning.parameters) for pruning in prunings)]
+    kept, *counts = scan.scope.count(group, conditions)
+    return kept, dict(zip((pruning.reason for pruning in prunings), counts, strict=True))
+
+
+def pushed_filters(
+    scan: Scan, group: FileGroup, contents: Contents, predicate: str | SparkColumn
+) -> list[tuple[Planner, str]]:
+    """For each branch of a group: its planner, and the filters that Spark gives it for a predicate. No file is read."""
     recorders: list[_Recorder] = []
 
     def recorded(planner: Planner) -> _Recorder:
         recorders.append(_Recorder(planner))
         return recorders[-1]
 
-    branch = scan.rows(group, contents, recorded)[0]
-    branch.frame.select(*branch.shown).where(predicate).collect()
-    recorder = recorders[0]
-    prunings = recorder.planner.prunings(recorder.filters[-1]) if recorder.filters else ()
-    conditions = [keep(prunings), *(Condition(pruning.sql, pruning.parameters) for pruning in prunings)]
-    kept, *counts = scan.scope.count(group, conditions)
-    return kept, dict(zip((pruning.reason for pruning in prunings), counts, strict=True))
+    found = []
+    for branch in scan.rows(group, contents, recorded):
+        branch.frame.select(*branch.shown).where(predicate).collect()
+        recorder = next(recorder for recorder in recorders if recorder.planner is branch.planner)
+        found.append((branch.planner, recorder.filters[-1] if recorder.filters else "[]"))
+    return found

@@ -34,9 +34,12 @@ class Planner:
 
     def __call__(self, filters: str) -> str:
         self.scope.check()
+        return records((file.path, file.size, self.constants_of(file)) for file in self.files_for(filters))
+
+    def files_for(self, filters: str) -> list[DataFile]:
+        """The files that can hold a row that passes the filters."""
         kept = self.scope.data_files(self.group, self.keep(filters))
-        files = [file for file in kept if self.files is None or file.id in self.files]
-        return records((file.path, file.size, self.constants_of(file)) for file in files)
+        return [file for file in kept if self.files is None or file.id in self.files]
 
     def keep(self, filters: str) -> Condition:
         """True for the data files that can hold a row that passes the filters."""

@@ -79,6 +79,7 @@ class Scan:
     table_name: str
     known_kinds: dict[tuple[int, ...], dict[int, str]]  # by the columns in question, then by file
     row_ids: bool = False
+    addresses: bool = False  # whether rows carry their file and position; for inlined rows no file, and the row id
 
     def contents(self) -> Contents:
         """Call it inside `Database.consistent()`."""
@@ -111,7 +112,9 @@ class Scan:
     @property
     def schema(self) -> T.StructType:
         schema = shown_schema(self.shape.columns, Reading(self.shape.nanoseconds))
-        return schema.add(ROW_ID, T.LongType()) if self.row_ids else schema
+        for name in [ROW_ID] * self.row_ids + [FILE, POSITION] * self.addresses:
+            schema.add(name, T.LongType())
+        return schema
 
     def rows(self, group: FileGroup, contents: Contents, answer: Answer = lambda planner: planner) -> list[BranchRows]:
         """The rows of a group's files. `answer` may put something between Spark's question and the planner."""
@@ -156,7 +159,7 @@ class Scan:
         files: frozenset[int] | None = None,
     ) -> BranchRows:
         """Spark's own Parquet scan, of certain files only if they are given."""
-        numbered = group.deleted or self.row_ids
+        numbered = self._numbered(group)
         numbers = [T.StructField(name, T.LongType()) for name in (FILE, ROW_ID_START)] if numbered else []
         constants = T.StructType([*numbers, *(mapped.constants.fields if mapped else [])])
 
@@ -195,12 +198,15 @@ class Scan:
         for column in self.shape.columns:
             if column.id not in reading.missing and not (mapped and column.id in mapped.hive):
                 schema.add(_with_default(reading.read_field(column), column, reading))
-        if group.deleted or self.row_ids:
+        if self._numbered(group):
             schema.add(POSITION, T.LongType())
         for name in [EMBEDDED_ROW_ID] * self.row_ids + [EMBEDDED_SNAPSHOT] * group.partial:
             metadata = {FIELD_ID: _EMBEDDED_FIELD_IDS[name]} if reading.by_field_id else {}
             schema.add(T.StructField(name, T.LongType(), True, metadata))
         return schema
+
+    def _numbered(self, group: FileGroup) -> bool:
+        return group.deleted or self.row_ids or self.addresses
 
     def _by_duckdb(self, group: FileGroup, answer: Answer) -> BranchRows:
         """One row a file, which DuckDB reads in the workers; filters reach the index by the optimizer rule."""
@@ -223,11 +229,14 @@ class Scan:
         if self.row_ids:
             given = F.col(ROW_ID_START) + F.col(POSITION)
             shown.append(F.coalesce(F.col(EMBEDDED_ROW_ID), given).alias(ROW_ID))
+        shown += [F.col(FILE), F.col(POSITION)] * self.addresses
         return frame.select(*shown)
 
     def _from_inlined(self, rows: pa.Table) -> DataFrame:
         columns, nanoseconds = self.shape.columns, self.shape.nanoseconds
         shown = shown_columns(columns, nanoseconds) + [F.col("row_id").alias(ROW_ID)] * self.row_ids
+        address = [F.lit(None).cast("bigint").alias(FILE), F.col("row_id").alias(POSITION)]
+        shown += address * self.addresses
         return to_frame(self.spark, rows, carried_schema(columns, nanoseconds, ["row_id"])).select(*shown)
 
 

@@ -43,6 +43,11 @@ class Target:
         return effective(name, self.options, self.info.schema.id, self.info.id, self.attached)
 
     @property
+    def inlined_deletes(self) -> int:
+        """How many positions of a file a delete may keep in the catalog."""
+        return int(self.option("data_inlining_row_limit") or 0)
+
+    @property
     def inlined_rows(self) -> int:
         """How many rows an insert may keep in the catalog."""
         return int(self.option("data_inlining_row_limit") or 0) if self.inlines else 0

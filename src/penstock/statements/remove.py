@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
+from penstock.catalog.deletes import deletable_files
 from penstock.catalog.inlined import live_inlined_rows
-from penstock.catalog.writing.files import remove_files, remove_inlined, remove_own_inlined
+from penstock.catalog.writing import files as staged
+from penstock.catalog.writing.numbering import is_staged
 from penstock.model.objects import TableInfo
-from penstock.spark.scan import Contents, Scan
+from penstock.spark.removing import RemovalJob, Removed, candidate_files, matching_rows, remove_rows
+from penstock.spark.scan import FILE, Contents, Scan
+from penstock.statements.insert import Target
+from penstock.storage.delete_files import DeletableFile
 from penstock.transaction import Transaction
 
 
 @dataclass(frozen=True)
 class Removal:
-    """What goes: whole files, inlined rows by the catalog's table that holds them, and the transaction's own rows."""
+    """What goes: whole files, rows of others, and inlined rows by the catalog's table that holds them."""
 
-    files: frozenset[int] = frozenset()
+    whole_files: frozenset[int] = frozenset()
+    removed: Sequence[Removed] = ()
+    files: dict[int, DeletableFile] = field(default_factory=dict)
     inlined: dict[str, set[int]] = field(default_factory=dict)
-    own_inlined: bool = False
+    own_inlined: set[int] | None = field(default_factory=set)  # row ids; None for all of them
 
 
 def everything(transaction: Transaction, table: TableInfo) -> Removal:
@@ -29,16 +39,63 @@ def everything(transaction: Transaction, table: TableInfo) -> Removal:
     with shown.database.consistent():
         files = frozenset(row[0] for row in shown.database.query(sql, [table.id]))
         inlined = live_inlined_rows(shown.database, table.id, shown.at)
-    return Removal(files, inlined, own_inlined=True)
+    return Removal(files, inlined=inlined, own_inlined=None)
 
 
-def matching(scan: Scan, contents: Contents, where: str | SparkColumn) -> Removal:
-    raise NotImplementedError
+def matching(transaction: Transaction, target: Target, scan: Scan, contents: Contents, where: SparkColumn) -> Removal:
+    """The rows that a predicate is true for. `scan` gives addresses.
+
+    Files that the statistics prove to hold no other row go whole, unread; of the others only those are read that can
+    hold a match.
+    """
+    possible, whole = candidate_files(scan, contents, where)
+    rows = matching_rows(scan, contents, where)
+    if whole:
+        rows = rows.where(F.col(FILE).isNull() | ~F.col(FILE).isin(*whole))
+    return removal_of(transaction, target, scan, rows, possible - whole, whole)
+
+
+def removal_of(
+    transaction: Transaction,
+    target: Target,
+    scan: Scan,
+    rows: DataFrame,
+    files: frozenset[int],
+    whole_files: frozenset[int] = frozenset(),
+) -> Removal:
+    """Rows given by file and position; `files` are all those that they can be in."""
+    database, at, table = scan.scope.database, scan.scope.at, target.info
+    known = {file.id: file for file in deletable_files(database, table, at, files)}
+    limit = 0 if is_staged(table.id) else target.inlined_deletes
+    vectors = target.option("write_deletion_vectors") == "true"
+    removed = remove_rows(rows, RemovalJob(table.path, known, limit, vectors, target.encrypted))
+    transaction.staging.files.extend(table.path + item.delete.path for item in removed if item.delete)
+    row_ids = {position for item in removed if item.file_id is None for position in item.positions}
+    live = live_inlined_rows(database, table.id, at) if row_ids else {}
+    inlined = {name: ids & row_ids for name, ids in live.items()}
+    own = row_ids.difference(*inlined.values())
+    return Removal(whole_files, removed, known, inlined, own)
 
 
 def stage(transaction: Transaction, table: TableInfo, removal: Removal) -> None:
     staging = transaction.staging
-    remove_files(staging, table, removal.files)
-    remove_inlined(staging, table.id, removal.inlined)
-    if removal.own_inlined:
-        remove_own_inlined(staging, table.id)
+    ended = {item.file_id for item in removal.removed if item.all_rows and item.file_id is not None}
+    staged.remove_files(staging, table, removal.whole_files | ended)
+    for item in removal.removed:
+        if item.delete is not None and item.file_id is not None:
+            staged.add_delete_file(staging, table, removal.files[item.file_id], item.delete)
+    few = [(item.file_id, item.positions) for item in removal.removed if item.file_id is not None and item.positions]
+    if few:
+        staged.add_inlined_deletes(staging, transaction.catalog.database, table.id, few)
+    staged.remove_inlined(staging, table.id, removal.inlined)
+    if removal.own_inlined is None or removal.own_inlined:
+        staged.remove_own_inlined(staging, table.id, _places(transaction, table.id, removal.own_inlined))
+
+
+def _places(transaction: Transaction, table_id: int, row_ids: set[int] | None) -> set[int] | None:
+    """Row ids as places among the rows that the transaction adds to the table."""
+    if row_ids is None:
+        return None
+    sql = "SELECT next_row_id FROM ducklake_table_stats WHERE table_id = ?"
+    first = transaction.catalog.database.value(sql, [table_id]) or 0
+    return {row_id - first for row_id in row_ids}

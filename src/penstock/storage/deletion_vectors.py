@@ -22,6 +22,13 @@ def read_deletion_vector(path: str) -> npt.NDArray[np.int64]:
         return decode_deletion_vector(file.read(), path)
 
 
+def encode_deletion_vector(positions: npt.NDArray[np.int64]) -> bytes:
+    """The bytes of a file with these deleted positions."""
+    bitmap: bytes = BitMap64(positions.tolist()).serialize()
+    body = _MAGIC + bitmap
+    return _LENGTH.pack(len(body)) + body + _CHECKSUM.pack(zlib.crc32(body))
+
+
 def decode_deletion_vector(blob: bytes, name: str) -> npt.NDArray[np.int64]:
     """Big-endian length of magic and bitmap, the magic, a 64-bit roaring bitmap, a CRC of magic and bitmap."""
     if len(blob) < 12 or blob[4:8] != _MAGIC:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 
 from pyarrow import NativeFile, fs
@@ -37,6 +38,15 @@ def delete_file(path: str) -> None:
     filesystem, name = _located(path)
     if filesystem.get_file_info(name).type == fs.FileType.File:
         filesystem.delete_file(name)
+
+
+def list_files(directory: str) -> Iterator[str]:
+    """The paths of all files below a directory, which ends in a slash; none where it does not exist."""
+    filesystem, name = _located(directory)
+    selector = fs.FileSelector(name.rstrip("/"), allow_not_found=True, recursive=True)
+    for info in filesystem.get_file_info(selector):
+        if info.type == fs.FileType.File:
+            yield directory + info.path.removeprefix(name)
 
 
 def upload_file(local: str, path: str) -> None:

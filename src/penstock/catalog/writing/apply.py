@@ -20,7 +20,7 @@ def apply(database: Database, staging: Staging, real: Real, first_row_ids: Mappi
     for table, row_ids in staging.inlined_ended.items():
         _end(database, Ending(table, {"row_id": frozenset(row_ids)}), real(staging.own), real)
     for table, rows in staging.added.items():
-        columns = TABLES[table].column_names
+        columns = TABLES[table].column_names if table in TABLES else tuple(rows[0])  # a table of inlined deletes
         database.insert(table, columns, [_values(row, columns, real, first_row_ids) for row in rows])
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 import pyarrow as pa
 
+from penstock.catalog.databases import Database
 from penstock.catalog.writing.numbering import is_staged
 from penstock.catalog.writing.staging import InlinedRows, Staging
 from penstock.model.columns import Column
 from penstock.model.objects import TableInfo
 from penstock.model.statistics import ColumnStatistics, VariantStatistics, WrittenFile
+from penstock.storage.delete_files import DeletableFile, WrittenDelete
 
 _BY_FILE = ("ducklake_file_column_stats", "ducklake_file_variant_stats", "ducklake_file_partition_value")
 _STATISTICS = (
@@ -107,7 +109,50 @@ def remove_inlined(staging: Staging, table_id: int, rows: dict[str, set[int]]) -
             staging.log("inlined_delete", table_id)
 
 
-def remove_own_inlined(staging: Staging, table_id: int) -> None:
-    """Take back the inlined rows that this transaction added to a table."""
-    if staging.inlined.pop(table_id, None):
+def remove_own_inlined(staging: Staging, table_id: int, places: set[int] | None) -> None:
+    """Take back inlined rows that this transaction added to a table: all, or some by their places among its rows."""
+    kept = []
+    for batch in staging.inlined.get(table_id, ()) if places is not None else ():
+        indices = [i for i in range(batch.rows.num_rows) if batch.first_row + i not in (places or ())]
+        if indices:
+            kept.append(replace(batch, rows=batch.rows.take(indices)))
+    if kept:
+        staging.inlined[table_id] = kept
+    elif staging.inlined.pop(table_id, None):
         staging.unlog("inlined_insert", table_id)
+
+
+def add_delete_file(staging: Staging, table: TableInfo, file: DeletableFile, delete: WrittenDelete) -> None:
+    """A delete file, in the place of the one that the data file has."""
+    if file.delete_file_id is not None:
+        if is_staged(file.delete_file_id) and file.delete_path is not None:
+            staging.discarded.append(file.delete_path)
+        staging.end("ducklake_delete_file", delete_file_id=file.delete_file_id)
+    staging.add_versioned(
+        "ducklake_delete_file",
+        delete_file_id=staging.numbers.file_id(),
+        table_id=table.id,
+        data_file_id=file.id,
+        path=delete.path,
+        path_is_relative=True,
+        format=delete.format,
+        delete_count=delete.count,
+        file_size_bytes=delete.size,
+        footer_size=delete.footer_size,
+        encryption_key=delete.encryption_key,
+    )
+    staging.log("deleted_from_table", table.id)
+
+
+def add_inlined_deletes(
+    staging: Staging, database: Database, table_id: int, deletes: Iterable[tuple[int, Iterable[int]]]
+) -> None:
+    """Positions in files, kept in the catalog. Their table is made at once: empty, it says nothing."""
+    name = f"ducklake_inlined_delete_{table_id}"
+    database.execute(
+        f"CREATE TABLE IF NOT EXISTS {database.identifier(name)} (file_id BIGINT, row_id BIGINT, begin_snapshot BIGINT)"
+    )
+    for file_id, positions in deletes:
+        for position in positions:
+            staging.add(name, file_id=file_id, row_id=position, begin_snapshot=staging.own)
+    staging.log("inlined_delete", table_id)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import secrets
-import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from urllib.parse import quote
-from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.model.statistics import WrittenFile
+from penstock.partitioning import directory
 from penstock.storage.filesystems import delete_file, make_directory, open_file, open_output
+from penstock.storage.parquet.names import new_file_name
 from penstock.storage.parquet.observations import beside_footer
 from penstock.storage.parquet.plan import WritePlan
 from penstock.storage.parquet.schema import file_schema
 from penstock.storage.parquet.statistics import footer_statistics
 from penstock.storage.parquet.values import to_file_form
-from penstock.storage.paths import HIVE_NULL
 
 PartitionValues = tuple[str | None, ...]
 _PYARROW_CODECS = {"uncompressed": "none", "lz4_raw": "lz4"}
@@ -33,8 +30,8 @@ class OpenFile(ABC):
     def __init__(self, plan: WritePlan, values: PartitionValues) -> None:
         self.plan = plan
         self.values = values
-        folder = _directory(plan.partition_names, values) if plan.options.hive_file_pattern else ""
-        self.path = f"{folder}ducklake-{_uuid7()}.parquet"
+        folder = directory(plan.partition_names, values) if plan.options.hive_file_pattern else ""
+        self.path = folder + new_file_name(plan.write_id, plan.suffix)
         make_directory(plan.directory + folder)
 
     @property
@@ -131,18 +128,3 @@ def file_sizes(location: str) -> tuple[int, int]:
     with open_file(location) as file:
         size: int = file.size()
         return size, int.from_bytes(file.read_at(4, size - 8), "little")
-
-
-def _directory(names: tuple[str, ...], values: PartitionValues) -> str:
-    pairs = zip(names, values, strict=True)
-    return "".join(f"{quote(name, safe='')}={_escaped(value)}/" for name, value in pairs)
-
-
-def _escaped(value: str | None) -> str:
-    return HIVE_NULL if value is None else quote(value, safe="")
-
-
-def _uuid7() -> UUID:
-    """A UUID that sorts by the time it was made (RFC 9562, version 7)."""
-    bits = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
-    return UUID(int=bits & ~(0xF << 76) & ~(0x3 << 62) | 0x7 << 76 | 0x2 << 62)

@@ -1,0 +1,56 @@
+"""What the catalog knows of the rows that data files have lost."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from penstock.catalog.databases import Database
+from penstock.catalog.inlined import inlined_delete_table
+from penstock.catalog.visibility import At
+from penstock.model.objects import TableInfo
+from penstock.storage.delete_files import DeletableFile
+from penstock.storage.paths import resolve
+
+_MOST_NUMBERS = 5000  # in one statement
+
+
+def deletable_files(database: Database, table: TableInfo, at: At, ids: Collection[int]) -> list[DeletableFile]:
+    """Data files by their ids, each with the delete file that it has."""
+    with database.consistent():
+        inlined = _inlined_counts(database, table.id, at)
+        ordered = sorted(ids)
+        found: list[DeletableFile] = []
+        for start in range(0, len(ordered), _MOST_NUMBERS):
+            listed = ", ".join(map(str, ordered[start : start + _MOST_NUMBERS]))
+            rows = database.query(
+                f"""SELECT d.data_file_id, d.path, d.path_is_relative, d.record_count,
+                           x.delete_file_id, x.path, x.path_is_relative, x.format, x.encryption_key
+                    FROM ducklake_data_file d
+                    LEFT JOIN (SELECT * FROM ducklake_delete_file WHERE table_id = ? AND {at.visible()}) x
+                      ON x.data_file_id = d.data_file_id
+                    WHERE d.data_file_id IN ({listed})""",
+                [table.id],
+            )
+            for r in rows:
+                delete_path = None if r[5] is None else resolve(table.path, r[5], bool(r[6]))
+                found.append(
+                    DeletableFile(
+                        r[0],
+                        resolve(table.path, r[1], bool(r[2])),
+                        r[3],
+                        r[4],
+                        delete_path,
+                        r[7],
+                        r[8],
+                        inlined.get(r[0], 0),
+                    )
+                )
+    return found
+
+
+def _inlined_counts(database: Database, table_id: int, at: At) -> dict[int, int]:
+    name = inlined_delete_table(database, table_id)
+    if name is None:
+        return {}
+    sql = f"SELECT file_id, count(*) FROM {database.identifier(name)} WHERE {at.begun()} GROUP BY file_id"
+    return dict(database.query(sql))

@@ -1,0 +1,126 @@
+"""Finding the rows that a predicate is true for, and writing the delete files that hide them, in the tasks."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from penstock.spark.explain import pushed_filters
+from penstock.spark.scan import FILE, POSITION, Contents, Scan
+from penstock.spark.writing import worker_errors
+from penstock.storage.delete_files import (
+    DeletableFile,
+    Positions,
+    WrittenDelete,
+    deleted_before,
+    write_delete_file,
+)
+
+_RESULT = "removed binary"
+_RESULT_ARROW = pa.schema([("removed", pa.binary())])
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What one data file loses: all of its rows, some by a delete file, or a few positions for the catalog.
+
+    Without a file, the positions are the row ids of inlined rows.
+    """
+
+    file_id: int | None
+    all_rows: bool = False
+    delete: WrittenDelete | None = None
+    positions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class RemovalJob:
+    """What every task does with the positions it gets: all those of a file come to one task."""
+
+    directory: str
+    files: Mapping[int, DeletableFile]
+    inlined_limit: int
+    vectors: bool
+    encrypted: bool
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for file_id, positions in _by_file(batches):
+            removed = self._removed(file_id, positions)
+            yield pa.RecordBatch.from_pydict({"removed": [pickle.dumps(removed)]}, schema=_RESULT_ARROW)
+
+    def _removed(self, file_id: int | None, positions: Positions) -> Removed:
+        if file_id is None:
+            return Removed(None, positions=tuple(positions.tolist()))
+        file = self.files[file_id]
+        if len(positions) <= self.inlined_limit and not self._ends(file, len(positions)):
+            return Removed(file_id, positions=tuple(positions.tolist()))
+        everything = np.union1d(deleted_before(file), positions)
+        if self._ends(file, len(everything)):
+            return Removed(file_id, all_rows=True)
+        written = write_delete_file(
+            self.directory, file, everything, vectors=self.vectors, encrypted=self.encrypted and not self.vectors
+        )
+        return Removed(file_id, delete=written)
+
+    def _ends(self, file: DeletableFile, count: int) -> bool:
+        return count + file.inlined_deletes >= file.record_count
+
+
+def _by_file(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int | None, Positions]]:
+    """The positions of each file; rows come sorted by file."""
+    current: int | None = None
+    parts: list[Positions] = []
+    for batch in batches:
+        files = batch.column(0).fill_null(-1).to_numpy()
+        positions = batch.column(1).to_numpy()
+        edges = [0, *(np.flatnonzero(np.diff(files)) + 1).tolist(), len(files)]
+        for start, end in pairwise(edges):
+            if start == end:
+                continue
+            file = int(files[start])
+            if parts and file != current:
+                yield _key(current), np.sort(np.concatenate(parts))
+                parts = []
+            current = file
+            parts.append(positions[start:end])
+    if parts:
+        yield _key(current), np.sort(np.concatenate(parts))
+
+
+def _key(file: int | None) -> int | None:
+    return None if file is None or file < 0 else file
+
+
+def matching_rows(scan: Scan, contents: Contents, where: SparkColumn) -> DataFrame:
+    """File and position of the rows that a predicate is true for; only files that can hold one are read."""
+    return scan.frame(contents).where(where).select(FILE, POSITION)
+
+
+def remove_rows(rows: DataFrame, job: RemovalJob) -> list[Removed]:
+    """Let the tasks write the delete files of rows given by file and position."""
+    together = rows.repartition(F.col(FILE)).sortWithinPartitions(FILE)
+    with worker_errors():
+        found = together.mapInArrow(job, _RESULT).collect()
+    return [pickle.loads(row.removed) for row in found]
+
+
+def candidate_files(scan: Scan, contents: Contents, where: SparkColumn) -> tuple[frozenset[int], frozenset[int]]:
+    """The data files that can hold a row that a predicate is true for; and of them those that hold no other row.
+
+    The second need not be read: the catalog's statistics say that every row goes.
+    """
+    possible: set[int] = set()
+    remaining: set[int] = set()
+    for group in contents.groups:
+        for predicate, files in ((where, possible), (~where | where.isNull(), remaining)):
+            for planner, filters in pushed_filters(scan, group, contents, predicate):
+                files.update(file.id for file in planner.files_for(filters))
+    return frozenset(possible), frozenset(possible - remaining)

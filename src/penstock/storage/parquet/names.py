@@ -1,0 +1,34 @@
+"""The names of files: version 7 UUIDs, of which those of one write begin alike."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from uuid import UUID
+
+_PREFIX = "ducklake-"
+# The time in milliseconds and 18 random bits; 56 are left to tell the files of a write apart.
+_SHARED_CHARACTERS = 21
+_OWN_BITS = 56
+
+
+def uuid7() -> UUID:
+    """A UUID that sorts by the time it was made (RFC 9562, version 7)."""
+    bits = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
+    return UUID(int=bits & ~(0xF << 76) & ~(0x3 << 62) | 0x7 << 76 | 0x2 << 62)
+
+
+def new_write_id() -> str:
+    """What the UUIDs of all files of a new write begin with."""
+    return str(uuid7())[:_SHARED_CHARACTERS]
+
+
+def new_file_name(write_id: str, suffix: str = "") -> str:
+    """A name that no other file has."""
+    digits = write_id.replace("-", "") + f"{secrets.randbits(_OWN_BITS):014x}"
+    return f"{_PREFIX}{UUID(digits)}{suffix}.parquet"
+
+
+def is_of_write(path: str, write_id: str) -> bool:
+    """Whether a file is one that a write made."""
+    return path.rpartition("/")[2].startswith(_PREFIX + write_id)
