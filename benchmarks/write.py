@@ -1,0 +1,116 @@
+"""Writing, side by side with `DataFrame.write.parquet` of the same rows: python benchmarks/write.py [--only plain]
+
+Every number is a ratio of medians over alternating runs in one process, of wall time and of the CPU time of the driver,
+the JVM and the Python workers. Ours includes statistics and the commit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import lakes
+import psutil
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+import penstock
+
+RUNS = 5
+YEAR_AND_MONTH = ["year(l_shipdate)", "month(l_shipdate)"]
+_numbers = count()
+
+
+def cpu_seconds() -> float:
+    """Of this process and all it started, those that have ended included."""
+    me = psutil.Process()
+    used = 0.0
+    for process in (me, *me.children(recursive=True)):
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        used += times.user + times.system + times.children_user + times.children_system
+    return used
+
+
+def measured(call: Callable[[], object]) -> tuple[float, float]:
+    wall, cpu = time.perf_counter(), cpu_seconds()
+    call()
+    return time.perf_counter() - wall, cpu_seconds() - cpu
+
+
+def compare(name: str, ours: Callable[[], object], theirs: Callable[[], object]) -> None:
+    """Both warmed once, then turn by turn; the ratio of the medians."""
+    ours(), theirs()
+    runs = [(measured(ours), measured(theirs)) for _ in range(RUNS)]
+    for index, unit in enumerate(("wall", "CPU")):
+        mine = statistics.median(run[0][index] for run in runs)
+        other = statistics.median(run[1][index] for run in runs)
+        print(f"{name:40} {unit:4} penstock {mine:6.2f} s  other {other:6.2f} s  ratio {mine / other:5.2f}", flush=True)
+
+
+def written(lake: penstock.Lake, rows: DataFrame, partitioned_by: list[str], distribution: str) -> int:
+    """Write the rows to a new table; the number of files."""
+    table = lake.create_table(f"t{next(_numbers)}", rows.schema, partitioned_by=partitioned_by)
+    table.append(rows, distribution=distribution)
+    files = [row.data_file for row in table.files().collect()]
+    for file in files:
+        Path(file).unlink()
+    return len(files)
+
+
+def plain(spark: SparkSession, lake: penstock.Lake, source: Path, scratch: Path) -> None:
+    rows = spark.read.parquet(str(source))
+    compare(
+        "unpartitioned",
+        lambda: written(lake, rows, [], "auto"),
+        lambda: rows.write.mode("overwrite").parquet(f"{scratch}/plain"),
+    )
+    shutil.rmtree(scratch / "plain")
+
+
+def partitioned(spark: SparkSession, lake: penstock.Lake, source: Path, scratch: Path, distribution: str) -> None:
+    rows = spark.read.parquet(str(source))
+    keyed = rows.withColumns({"year": F.year("l_shipdate"), "month": F.month("l_shipdate")})
+    target = scratch / "partitioned"
+    compare(
+        f"by year and month, {distribution}",
+        lambda: written(lake, rows, YEAR_AND_MONTH, distribution),
+        lambda: keyed.write.mode("overwrite").partitionBy("year", "month").parquet(str(target)),
+    )
+    files = written(lake, rows, YEAR_AND_MONTH, distribution)
+    print(f"  files: penstock {files}, other {len(list(target.rglob('*.parquet')))}", flush=True)
+    shutil.rmtree(target)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=1)
+    parser.add_argument("--only", choices=["plain", "partitioned"])
+    parser.add_argument("--distributions", nargs="*", default=["auto"])
+    parser.add_argument("--directory", type=Path, help="keeps the generated data for the next run")
+    arguments = parser.parse_args()
+    spark = penstock.session()
+    with tempfile.TemporaryDirectory(prefix="penstock-") as scratch:
+        directory = arguments.directory or Path(scratch)
+        directory.mkdir(parents=True, exist_ok=True)
+        source = lakes.lineitem_parquet(directory, arguments.scale)
+        lake = penstock.attach(f"ducklake:sqlite:{scratch}/lake.sqlite", data_path=f"{scratch}/data/", spark=spark)
+        if arguments.only != "partitioned":
+            plain(spark, lake, source, Path(scratch))
+        if arguments.only != "plain":
+            for distribution in arguments.distributions:
+                partitioned(spark, lake, source, Path(scratch), distribution)
+        lake.close()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
