@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import penstock
 
-RUNS = 5
+RUNS = int(__import__("os").environ.get("RUNS", "5"))
 YEAR_AND_MONTH = ["year(l_shipdate)", "month(l_shipdate)"]
 _numbers = count()
 

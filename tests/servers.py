@@ -50,17 +50,21 @@ class MariaDBServer:
         self.port = _free_port()
         self._numbers = count(1)
         data = self._directory / "data"
+        # Its own, because others may clean the system's.
+        temporary = self._directory / "tmp"
+        temporary.mkdir()
         log = self._directory / "server.log"
         user = _service_user(self._directory)
         subprocess.run(
             [_program("mariadb-install-db"), "--no-defaults", "--auth-root-authentication-method=normal",
-             "--skip-test-db", "--skip-name-resolve", f"--datadir={data}", *user],
+             "--skip-test-db", "--skip-name-resolve", f"--datadir={data}", f"--tmpdir={temporary}", *user],
             check=True, capture_output=True,
         )  # fmt: skip
         self._process = subprocess.Popen(
-            [_program("mariadbd"), "--no-defaults", f"--datadir={data}", f"--socket={self.socket}",
-             f"--port={self.port}", "--bind-address=127.0.0.1", f"--pid-file={self._directory / 'server.pid'}",
-             f"--log-error={log}", "--skip-name-resolve", "--character-set-server=utf8mb4",
+            [_program("mariadbd"), "--no-defaults", f"--datadir={data}", f"--tmpdir={temporary}",
+             f"--socket={self.socket}", f"--port={self.port}", "--bind-address=127.0.0.1",
+             f"--pid-file={self._directory / 'server.pid'}", f"--log-error={log}", "--skip-name-resolve",
+             "--character-set-server=utf8mb4",
              "--innodb-flush-log-at-trx-commit=0", "--skip-innodb-doublewrite", *user],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip

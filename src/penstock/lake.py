@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -34,7 +34,7 @@ from penstock.model.objects import Macro, MacroImplementation, Schema, View
 from penstock.model.option_values import validate_option
 from penstock.model.options import OPTIONS, OptionValue, effective
 from penstock.model.snapshots import Snapshot
-from penstock.spark.schemas import table_definition
+from penstock.spark.schemas import nullable, table_definition
 from penstock.spark.sorting import parse_sort_key
 from penstock.statements import define
 from penstock.table import Table
@@ -186,15 +186,19 @@ class Lake:
         sorted_by: Sequence[str] = (),
         comment: str | None = None,
         if_not_exists: bool = False,
+        replace: bool = False,
     ) -> Table:
         """A new table, of Spark's DDL text, a StructType or a PyArrow schema; or of a DataFrame, with its rows.
+
+        As in SQL, the columns of a table that is made from a DataFrame take NULL. `replace` drops the table that has
+        the name, in the same snapshot.
 
         Partition transforms are written `col`, `bucket(N, col)`, `year(col)`, `month(col)`, `day(col)`, `hour(col)`;
         sort keys as in ORDER BY: `ts DESC NULLS LAST`.
         """
         schema_name, table_name = parse_table_name(name)
         inlines = self._inlines(schema_name)
-        shape = schema.schema if isinstance(schema, DataFrame) else schema
+        shape = nullable(schema.schema) if isinstance(schema, DataFrame) else schema
         definition = table_definition(self.spark, shape, inlining=inlines)
         table = Table(self, schema_name, table_name)
         with self.changing() as transaction:
@@ -202,6 +206,8 @@ class Lake:
                 return table
             keys = [parse_sort_key(text) for text in sorted_by]
             table.check_sort_keys(definition.columns, keys)
+            if replace:
+                define.drop_table(transaction, name, if_exists=True)
             define.create_table(
                 transaction, name, definition,
                 partitioned_by=partitioned_by, sorted_by=keys, comment=comment, inlines=inlines,
@@ -250,19 +256,29 @@ class Lake:
         return transaction.snapshot
 
     def set_view_comment(self, name: str, comment: str | None) -> Snapshot | None:
+        return self.set_view_tags(name, comment=comment)
+
+    def set_view_tags(self, name: str, **tags: str | None) -> Snapshot | None:
+        """Set tags of a view; None takes one away."""
         with self.changing() as transaction:
-            define.set_view_tags(transaction, name, {"comment": comment})
+            define.set_view_tags(transaction, name, tags)
         return transaction.snapshot
 
     def create_macro(self, name: str, *implementations: MacroImplementation, replace: bool = False) -> Snapshot | None:
-        """Store a macro: one implementation for each number of parameters, each with the dialect of its SQL."""
+        """Store a macro: one implementation for each number of parameters, each with the dialect of its SQL.
+
+        All are scalar or all are table macros; one of each kind may have the same name.
+        """
         with self.changing() as transaction:
             define.create_macro(transaction, name, implementations, replace=replace)
         return transaction.snapshot
 
-    def drop_macro(self, name: str, *, if_exists: bool = False) -> Snapshot | None:
+    def drop_macro(
+        self, name: str, *, kind: Literal["scalar", "table"] | None = None, if_exists: bool = False
+    ) -> Snapshot | None:
+        """Drop a macro; where there is one of each kind, `kind` says which."""
         with self.changing() as transaction:
-            define.drop_macro(transaction, name, if_exists=if_exists)
+            define.drop_macro(transaction, name, kind=kind, if_exists=if_exists)
         return transaction.snapshot
 
     def set_option(self, name: str, value: object, *, schema: str | None = None, table: str | None = None) -> None:

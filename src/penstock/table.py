@@ -20,7 +20,7 @@ from penstock.catalog.inlined import inlined_delete_table
 from penstock.catalog.snapshots import latest_snapshot
 from penstock.model import evolution
 from penstock.model.changes import quoted_name
-from penstock.model.columns import Column
+from penstock.model.columns import Column, find_column
 from penstock.model.objects import SortKey, TableInfo
 from penstock.model.options import effective
 from penstock.model.snapshots import Snapshot
@@ -121,8 +121,7 @@ class Table:
     def column_tags(self, name: str) -> dict[str, str | None]:
         """The tags of a column (its comment is the tag `comment`)."""
         shown = self.lake.shown()
-        column = objects.require_column(self.columns, name, self.name)
-        return objects.column_tags(shown.database, shown.at, self._info(shown).id, column.id)
+        return objects.column_tags(shown.database, shown.at, self._info(shown).id, self._column(name).id)
 
     @property
     def partition_spec(self) -> PartitionSpec | None:
@@ -240,8 +239,9 @@ class Table:
     def set_not_null(self, path: str) -> Snapshot | None:
         """Refuse NULLs in a column from now on; an error if there are any."""
         with self.lake.changing() as transaction:
-            column = objects.require_column(self.columns, path, self.name)
-            nulls = self.read().where(F.col(quoted(column.name)).isNull()).limit(1).count() > 0
+            names = evolution.parse_path(path)
+            column = evolution.find_at(self.columns, names)
+            nulls = len(names) == 1 and not self.read().where(F.col(quoted(column.name)).isNull()).isEmpty()
             self._evolve(transaction, lambda columns, _: evolution.set_not_null(columns, path, has_nulls=nulls))
         return transaction.snapshot
 
@@ -282,8 +282,7 @@ class Table:
     def set_column_tags(self, name: str, **tags: str | None) -> Snapshot | None:
         """Set tags of a column (its comment is the tag `comment`); None takes one away."""
         with self.lake.changing() as transaction:
-            column = objects.require_column(self.columns, name, self.name)
-            define.set_column_tags(transaction, self._info(transaction.shown()), column.id, tags)
+            define.set_column_tags(transaction, self._info(transaction.shown()), self._column(name).id, tags)
         return transaction.snapshot
 
     def set_partitioned_by(self, *fields: str) -> Snapshot | None:
@@ -317,6 +316,10 @@ class Table:
 
     def _evolve(self, transaction: Transaction, change: evolve.Change) -> None:
         evolve.change_columns(transaction, self._info(transaction.shown()), change, self._inlines())
+
+    def _column(self, name: str) -> Column:
+        """The column of a name, or the field at a path."""
+        return find_column(self.columns, name) or evolution.find_at(self.columns, name)
 
     def _inlines(self) -> bool:
         """Whether small inserts are kept in the catalog."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from penstock.catalog.attach import Catalog
@@ -17,6 +18,8 @@ from penstock.errors import InvalidError
 from penstock.model.options import effective
 from penstock.model.snapshots import Snapshot
 from penstock.storage.filesystems import delete_file
+
+_DELETERS = 16
 
 
 @dataclass(frozen=True)
@@ -52,28 +55,38 @@ class Transaction:
     @contextmanager
     def statement(self) -> Iterator[None]:
         """A statement that fails leaves the transaction as it was before it."""
-        before, files = self.staging.copy(), len(self.staging.files)
+        before = self.staging.copy()
         try:
             yield
         except BaseException:
-            written = self.staging.files[files:]
+            written = self.staging.files[len(before.files) :]
             self.staging = before
-            _delete(written)
+            delete_files(written)
             raise
 
     def commit(self) -> None:
         """Make one snapshot of it; without any change, the newest one stands."""
-        if self.staging.is_empty:
-            self.snapshot = self.staging.base
-            return
-        self.snapshot = commit(self.catalog.database, self.staging, self._info, self._policy)
-        _delete(self.staging.discarded)
+        staging = self.staging
+        if staging.is_empty:
+            self.snapshot = staging.base
+        else:
+            self.snapshot = commit(self.catalog.database, staging, self._info, self._policy)
+        unused = staging.unused_files()
+        staging.files.clear()  # from here on they are the lake's
+        delete_files(unused)
 
     def roll_back(self) -> None:
         """No snapshot, and the files that were written are removed."""
-        _delete(self.staging.files)
+        delete_files(self.staging.files)
 
 
-def _delete(paths: Iterable[str]) -> None:
-    for path in paths:
+def delete_files(paths: Collection[str]) -> None:
+    """Delete files that no snapshot shows. One that cannot be deleted does no harm where it is."""
+    if paths:
+        with ThreadPoolExecutor(_DELETERS) as pool:
+            list(pool.map(_delete, paths))
+
+
+def _delete(path: str) -> None:
+    with suppress(OSError):
         delete_file(path)

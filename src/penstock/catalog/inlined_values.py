@@ -31,7 +31,9 @@ _lock = threading.Lock()
 _NATIVE = {
     "interval": "(to_months(({0}).months) + to_days(({0}).days) + to_microseconds(({0}).microseconds))",
     "variant": "variant_bytes_to_variant(({0}).metadata || ({0}).value)",
+    "timetz": "CAST(CAST({0} AS TIME) AS TIMETZ)",  # Spark's times have nanoseconds in Arrow, and those have no zone
 }
+_SHOWN_AS_STRUCT = ("interval", "variant")
 # A cast would take the fields of a struct by their names, and lose those that it does not find.
 _NOT_BY_CAST = (*_NATIVE, "timestamp_ns", "struct")
 # Types that Python has no value for in the whole of their range: they go to DuckDB as numbers.
@@ -108,7 +110,7 @@ def source(columns: Sequence[Column], rows: pa.Table) -> Source:
 
 
 def _is_plain(column: Column) -> bool:
-    return not column.type.nested and column.type.name not in _NATIVE
+    return not column.type.nested and column.type.name not in _SHOWN_AS_STRUCT
 
 
 def _parameters(column: Column, values: pa.ChunkedArray) -> list[Any]:

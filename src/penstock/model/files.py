@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class DataFile:
     size: int
     row_id_start: int | None
     begin_snapshot: int
-    encryption_key: str | None
+    encryption_key: str | None = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class DeleteFile:
     path: str  # absolute
     size: int
     format: str
-    encryption_key: str | None
+    encryption_key: str | None = field(repr=False)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from penstock.spark.types import Reading
 # What the error of a value that does not fit begins with, so that the driver finds the message in Spark's own.
 MISFIT = "penstock: "
 _SHOWN = Reading()
+_INFINITY = float("inf")
 
 
 def assigned(frame: DataFrame, columns: Sequence[Column], table: str, *, by_name: bool) -> DataFrame:
@@ -33,24 +34,20 @@ def assigned(frame: DataFrame, columns: Sequence[Column], table: str, *, by_name
     given = [
         F.expr(default_expression(column, zone)).cast(_carried(column))
         if source is None
-        else assigner.value(column, frame[quoted(source.name)], source.dataType, column.name)
+        else assigner.value(column, F.col(f"c{source}"), frame.schema[source].dataType, column.name)
         for column, source in zip(columns, sources, strict=True)
     ]
-    return frame.select(*(value.alias(f"v{i}") for i, value in enumerate(given)))
+    numbered = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
+    return numbered.select(*(value.alias(f"v{i}") for i, value in enumerate(given)))
 
 
-def _by_position(frame: DataFrame, columns: Sequence[Column], table: str) -> list[T.StructField | None]:
+def _by_position(frame: DataFrame, columns: Sequence[Column], table: str) -> list[int | None]:
+    """For every column the DataFrame's, by its number."""
     fields, names = frame.schema.fields, [column.name.lower() for column in columns]
     if len(fields) != len(columns):
         raise InvalidError(
             f"table {table} has {len(columns)} columns ({_listed(columns)}) and the DataFrame has {len(fields)} "
             f"({', '.join(frame.columns)}); give all of them in that order, or pass by_name=True"
-        )
-    if len(set(frame.columns)) < len(fields):
-        renamed = frame.toDF(*(f"c{i}" for i in range(len(fields))))
-        raise InvalidError(
-            f"the DataFrame has columns of the same name ({', '.join(frame.columns)}); rename them, "
-            f"for instance with df.toDF({', '.join(repr(name) for name in renamed.columns)})"
         )
     given = [field.name.lower() for field in fields]
     if given != names and sorted(given) == sorted(names):
@@ -58,12 +55,13 @@ def _by_position(frame: DataFrame, columns: Sequence[Column], table: str) -> lis
             f"the DataFrame has the columns of {table} in another order ({', '.join(frame.columns)} for "
             f"{_listed(columns)}); pass by_name=True, or select them in the table's order"
         )
-    return list(fields)
+    return list(range(len(fields)))
 
 
-def _by_name(frame: DataFrame, columns: Sequence[Column], table: str) -> list[T.StructField | None]:
-    found: dict[int, T.StructField] = {}
-    for field in frame.schema.fields:
+def _by_name(frame: DataFrame, columns: Sequence[Column], table: str) -> list[int | None]:
+    """For every column the DataFrame's, by its number; None for one that is not given."""
+    found: dict[int, int] = {}
+    for number, field in enumerate(frame.schema.fields):
         column = find_column(columns, field.name)
         if column is None:
             raise InvalidError(
@@ -71,7 +69,7 @@ def _by_name(frame: DataFrame, columns: Sequence[Column], table: str) -> list[T.
             )
         if column.id in found:
             raise InvalidError(f"the DataFrame has two columns for {column.name!r} of {table}; drop one of them")
-        found[column.id] = field
+        found[column.id] = number
     if not found:
         raise InvalidError(f"the DataFrame has no columns, and table {table} has {_listed(columns)}")
     return [found.get(column.id) for column in columns]
@@ -86,6 +84,8 @@ class _Assigner:
         """A value of a source type as the column's; an illegal pair of types is an error that names the column."""
         if isinstance(source, T.NullType):
             return value.cast(_carried(column))
+        if source.simpleString() == _carried(column).simpleString():
+            return value
         match column.type.name, source:
             case "list", T.ArrayType():
                 child = column.children[0]
@@ -188,13 +188,18 @@ def _checked(value: SparkColumn, source: T.DataType, target: T.DataType, path: s
         value.cast("string"),
         F.lit(f" does not fit {target.simpleString()}"),
     )
-    return F.when(value.isNotNull() & tried.isNull(), F.raise_error(message).cast(target)).otherwise(tried)
+    lost = value.isNotNull() & tried.isNull()
+    if isinstance(target, T.FloatType):  # a double that is too large becomes infinite instead
+        lost = (F.abs(tried) == _INFINITY) & (F.abs(value) < _INFINITY)
+    return F.when(lost, F.raise_error(message).cast(target)).otherwise(tried)
 
 
 def _may_fail(source: T.DataType, target: T.DataType) -> bool:
     widths = _NARROWING.get(type(source)), _NARROWING.get(type(target))
     if widths[0] and widths[1]:
         return widths[0] > widths[1]
+    if isinstance(target, T.FloatType):
+        return isinstance(source, T.DoubleType)
     return isinstance(target, (*_NARROWING, T.DecimalType)) and isinstance(source, T.NumericType)
 
 

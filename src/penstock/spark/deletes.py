@@ -17,6 +17,7 @@ from penstock.spark.duckdb_reader import read_positions
 from penstock.spark.jvm import file_index
 from penstock.spark.planner import Planner
 from penstock.spark.relation import file_rows, parquet_rows, records
+from penstock.storage.sealed_keys import Seal
 
 FILE, POSITION, SNAPSHOT = "_penstock_deleted_file", "_penstock_deleted_position", "_ducklake_internal_snapshot_id"
 _POSITIONS = T.StructType([T.StructField(FILE, T.LongType()), T.StructField(POSITION, T.LongType())])
@@ -43,13 +44,15 @@ def deleted_positions(
 
 
 def _from_files(spark: SparkSession, planner: Planner, leader: Any, kind: DeleteKind) -> DataFrame:
+    seal = Seal()
     match kind.format, kind.encrypted:
         case "parquet", False:
             return _from_parquet(spark, planner, leader, kind)
         case "parquet", True:
-            return _read_in_python(spark, planner, leader, kind, read_positions(planner.scope.version, _POSITIONS))
+            read = read_positions(planner.scope.version, _POSITIONS, seal)
+            return _read_in_python(spark, planner, leader, kind, seal, read)
         case "puffin", _:  # DuckDB gives these a key in an encrypted lake, and does not use it
-            return _read_in_python(spark, planner, leader, kind, _decode_vectors)
+            return _read_in_python(spark, planner, leader, kind, seal, _decode_vectors)
     raise UnsupportedError(f"delete files of format {kind.format!r} are not known to this version of Penstock")
 
 
@@ -68,10 +71,15 @@ def _read_in_python(
     planner: Planner,
     leader: Any,
     kind: DeleteKind,
+    seal: Seal,
     read: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
 ) -> DataFrame:
     constants = T.StructType().add("file", T.LongType()).add("location", T.StringType()).add("key", T.StringType())
-    index = _index(spark, planner, leader, kind, constants, lambda f: (f.data_file_id, f.path, f.encryption_key))
+
+    def constants_of(file: DeleteFile) -> tuple[object, ...]:
+        return file.data_file_id, file.path, seal.close(file.encryption_key, file.path)
+
+    index = _index(spark, planner, leader, kind, constants, constants_of)
     return file_rows(spark, index).mapInArrow(read, _POSITIONS)
 
 

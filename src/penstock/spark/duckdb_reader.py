@@ -14,7 +14,8 @@ from penstock.model.files import DataFile
 from penstock.model.reshape import quoted, select_list
 from penstock.spark.arrow import as_spark_expects
 from penstock.spark.shape import Shape
-from penstock.storage.duckdb_files import connect, enable_decryption, read_parquet
+from penstock.storage.duckdb_files import connect, read_parquet
+from penstock.storage.sealed_keys import Seal
 
 DUCKDB_FILE = (
     T.StructType()
@@ -29,15 +30,15 @@ _EMBEDDED = ("_ducklake_internal_row_id", "_ducklake_internal_snapshot_id")
 Reader = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def duckdb_file(file: DataFile, shape: Shape) -> tuple[object, ...]:
+def duckdb_file(file: DataFile, shape: Shape, seal: Seal) -> tuple[object, ...]:
     """A file's row of `DUCKDB_FILE`: how to read it, and the SQL that brings its rows into the table's shape."""
     written = columns_at(shape.history, At(file.begin_snapshot))
     values = {column.id: quoted(column.name) for column in written}
     select = select_list(shape.columns, written, values, nanoseconds=shape.nanoseconds)
-    return (file.id, file.row_id_start, file.path, file.encryption_key, select)
+    return (file.id, file.row_id_start, file.path, seal.close(file.encryption_key, file.path), select)
 
 
-def read_rows(schema: T.StructType) -> Reader:
+def read_rows(schema: T.StructType, seal: Seal) -> Reader:
     """Columns `v0, v1, ...`, then file, row id start, position, embedded row id and snapshot id."""
 
     def rows(columns: set[str], job: dict[str, Any]) -> str:
@@ -46,10 +47,10 @@ def read_rows(schema: T.StructType) -> Reader:
         constants = f"CAST({job['file']} AS BIGINT), CAST({start} AS BIGINT)"
         return f"{job['select']}, {constants}, file_row_number, {', '.join(embedded)}"
 
-    return _reader(schema, rows)
+    return _reader(schema, seal, rows)
 
 
-def read_positions(version: int, schema: T.StructType) -> Reader:
+def read_positions(version: int, schema: T.StructType, seal: Seal) -> Reader:
     """File and position of the rows that delete files delete up to a snapshot."""
 
     def positions(columns: set[str], job: dict[str, Any]) -> str:
@@ -58,11 +59,12 @@ def read_positions(version: int, schema: T.StructType) -> Reader:
     def where(columns: set[str]) -> str:
         return f"coalesce({_EMBEDDED[1]}, 0) <= {version}" if _EMBEDDED[1] in columns else "true"
 
-    return _reader(schema, positions, where)
+    return _reader(schema, seal, positions, where)
 
 
 def _reader(
     schema: T.StructType,
+    seal: Seal,
     select: Callable[[set[str], dict[str, Any]], str],
     where: Callable[[set[str]], str] = lambda columns: "true",
 ) -> Reader:
@@ -70,9 +72,7 @@ def _reader(
         connection = connect()
         for batch in batches:
             for job in batch.to_pylist():
-                if job["key"]:
-                    enable_decryption(connection)
-                source = read_parquet(job["location"], job["key"])
+                source = read_parquet(connection, job["location"], seal.open(job["key"], job["location"]))
                 columns = {row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
                 sql = f"SELECT {select(columns, job)} FROM {source} WHERE {where(columns)}"
                 for rows in connection.execute(sql).to_arrow_reader(_BATCH_ROWS):

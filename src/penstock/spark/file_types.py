@@ -1,13 +1,13 @@
-"""What added files really hold, for the columns whose type does not tell.
+"""What files really hold, where the catalog does not tell: their footers are read once, by Spark's workers.
 
-DuckLake lets a file be narrower than its table: a timestamp in nanoseconds under a column of microseconds, a uint8
-under a uint64. Spark must be asked for what is there, so the files' footers are read once, by Spark's workers.
+DuckLake lets an added file be narrower than its table: a timestamp in nanoseconds under a column of microseconds, a
+uint8 under a uint64. And a file of the snapshot that changed a column may have been written before or after the change.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,14 +18,20 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.model.columns import Column
 from penstock.model.files import DataFile
-from penstock.model.types import Type
+from penstock.model.types import Type, parse_type
 from penstock.spark.types import Conversion, local_timestamp, nanoseconds_of, promoted, timestamp_from_nanoseconds
 from penstock.storage.filesystems import open_file
 
 _MOST_TASKS = 200
 _TIMESTAMPS = ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns")
 _UNSURE = (*_TIMESTAMPS, "uint64")
-_ANSWER = T.StructType().add("file", T.LongType()).add("kinds", T.StringType())
+_ANSWER = T.StructType().add("file", T.LongType()).add("answer", T.StringType())
+# DuckLake's types that can be promoted, by Arrow's names of what a file holds.
+_HELD = {
+    **{name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
+    "float": "float32", "double": "float64", "bool": "boolean", "date32[day]": "date", "timestamp[us]": "timestamp",
+}  # fmt: skip
+Question = Callable[[pq.ParquetFile], Mapping[int, str]]
 
 
 def unsure_columns(columns: Sequence[Column]) -> list[Column]:
@@ -37,12 +43,29 @@ def file_kinds(
     spark: SparkSession, files: Sequence[DataFile], columns: Sequence[Column], names: Mapping[int, str]
 ) -> dict[int, str]:
     """For each file, as JSON, the kind of value it holds for each of the unsure columns by id."""
+    return _asked(spark, files, partial(_kinds_in, columns=tuple(columns), names=dict(names)))
+
+
+def _asked(spark: SparkSession, files: Sequence[DataFile], question: Question) -> dict[int, str]:
     if not files:
         return {}
     paths = spark.createDataFrame([(file.id, file.path) for file in files], "file long, location string")
     jobs = paths.repartition(min(len(files), _MOST_TASKS))
-    rows = jobs.mapInArrow(partial(_read_kinds, columns=tuple(columns), names=dict(names)), _ANSWER).collect()
-    return {row["file"]: row["kinds"] for row in rows}
+    rows = jobs.mapInArrow(partial(_read_footers, question=question), _ANSWER).collect()
+    return {row["file"]: row["answer"] for row in rows}
+
+
+def field_types(spark: SparkSession, files: Sequence[DataFile], ids: Sequence[int]) -> dict[int, str]:
+    """For each file, as JSON, DuckLake's types of those of these columns and fields that it holds, by field id.
+
+    Types that nothing is promoted from are left empty.
+    """
+    return _asked(spark, files, partial(_types_in, ids=frozenset(ids)))
+
+
+def types_of(held: str) -> dict[int, Type | None]:
+    """What `field_types` says of one file."""
+    return {int(column_id): parse_type(kind) if kind else None for column_id, kind in json.loads(held).items()}
 
 
 def conversions_for(kinds: str, columns: Sequence[Column], nanoseconds: bool) -> dict[int, Conversion]:
@@ -80,17 +103,37 @@ def _conversion(column_type: str, kind: str, nanoseconds: bool) -> Conversion | 
             return None
 
 
-def _read_kinds(
-    batches: Iterable[pa.RecordBatch], columns: Sequence[Column], names: Mapping[int, str]
-) -> Iterator[pa.RecordBatch]:
+def _read_footers(batches: Iterable[pa.RecordBatch], question: Question) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        files, kinds = batch["file"].to_pylist(), []
+        files, answers = batch["file"].to_pylist(), []
         for path in batch["location"].to_pylist():
             with open_file(path) as source:
-                kinds.append(json.dumps(_kinds_in(pq.ParquetFile(source), columns, names), sort_keys=True))
+                answers.append(json.dumps(question(pq.ParquetFile(source)), sort_keys=True))
         yield pa.RecordBatch.from_arrays(
-            [pa.array(files, pa.int64()), pa.array(kinds, pa.string())], names=_ANSWER.names
+            [pa.array(files, pa.int64()), pa.array(answers, pa.string())], names=_ANSWER.names
         )
+
+
+def _types_in(file: pq.ParquetFile, ids: frozenset[int]) -> dict[int, str]:
+    found: dict[int, str] = {}
+
+    def visit(fields: Iterable[pa.Field]) -> None:
+        for field in fields:
+            number = int((field.metadata or {}).get(b"PARQUET:field_id", -1))
+            if number in ids:
+                found[number] = _HELD.get(str(field.type), "")
+            visit(_children(field.type))
+
+    visit(file.schema_arrow)
+    return found
+
+
+def _children(kind: pa.DataType) -> list[pa.Field]:
+    if pa.types.is_map(kind):
+        return [kind.key_field, kind.item_field]
+    if pa.types.is_struct(kind) or pa.types.is_list(kind):
+        return [kind.field(position) for position in range(kind.num_fields)]
+    return []
 
 
 def _kinds_in(file: pq.ParquetFile, columns: Sequence[Column], names: Mapping[int, str]) -> dict[int, str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +28,7 @@ from penstock.model.defaults import (
 from penstock.model.reshape import duckdb_type, text_literal
 from penstock.model.types import Type
 from penstock.spark.defaults import default_sql
+from penstock.spark.duckdb_expressions import calculator, nodes
 from penstock.spark.types import Reading
 
 _INSTANTS = ("timestamptz", "timestamp", "timestamp_ns", "timestamp_ms", "timestamp_s", "date")
@@ -256,34 +255,22 @@ def _spark_literal(column: Column, sql: str, time_zone: str) -> str:
 
 def _is_pure(sql: str) -> bool:
     """Whether a DuckDB expression has the same value at all times."""
+    tree = nodes(sql)
+    functions = {node["function_name"]: node["children"] for node in tree if node["class"] == "FUNCTION"}
     with _calculator("UTC") as connection:
-        [[tree]] = connection.execute("SELECT json_serialize_sql($1)", [f"SELECT {sql}"]).fetchall()
-        parsed = json.loads(tree)
-        if parsed["error"]:
-            return False
-        nodes = list(_nodes(parsed["statements"][0]["node"]["select_list"]))
-        functions = {node["function_name"]: node["children"] for node in nodes if node["class"] == "FUNCTION"}
         stable = connection.execute(
             "SELECT DISTINCT function_name FROM duckdb_functions() WHERE stability = 'CONSISTENT'"
         ).fetchall()
     known = {name for (name,) in stable} - _SETTINGS
-    return all(node["class"] in _PURE_NODES for node in nodes) and all(
-        children and name in known for name, children in functions.items()
+    return (
+        bool(tree)
+        and all(node["class"] in _PURE_NODES for node in tree)
+        and all(children and name in known for name, children in functions.items())
     )
 
 
-def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(tree, dict):
-        if "class" in tree:
-            yield tree
-        tree = list(tree.values())
-    if isinstance(tree, list):
-        for item in tree:
-            yield from _nodes(item)
-
-
 def _calculator(time_zone: str) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
+    connection = calculator()
     connection.execute(f"SET TimeZone = {text_literal(time_zone)}")
     return connection
 

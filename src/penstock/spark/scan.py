@@ -25,13 +25,21 @@ from penstock.spark.deletes import FILE as DELETED_FILE
 from penstock.spark.deletes import POSITION as DELETED_POSITION
 from penstock.spark.deletes import deleted_positions
 from penstock.spark.duckdb_reader import DUCKDB_FILE, duckdb_file, read_rows
-from penstock.spark.file_types import conversions_for, file_kinds, opaque_columns, unsure_columns
+from penstock.spark.file_types import (
+    conversions_for,
+    field_types,
+    file_kinds,
+    opaque_columns,
+    types_of,
+    unsure_columns,
+)
 from penstock.spark.jvm import file_index
 from penstock.spark.mapped import MappedReading, mapped_reading, source_names
 from penstock.spark.planner import Planner
 from penstock.spark.relation import file_rows, parquet_rows
 from penstock.spark.shape import Shape, shown_schema
 from penstock.spark.types import FIELD_ID, Reading
+from penstock.storage.sealed_keys import Seal
 
 ROW_ID = "rowid"
 FILE, ROW_ID_START = "_penstock_file", "_penstock_row_id_start"
@@ -121,14 +129,15 @@ class Scan:
         if group.foreign or self.shape.only_duckdb_reads(group.era):
             if group.mapping_id is not None:
                 raise UnsupportedError(
-                    f"{self.table_name} has added files that only DuckDB can read (a column became JSON, a variant "
-                    "holds a type Spark does not know, or a column with a default was added in the same transaction), "
-                    "and those are not read by a name mapping; "
+                    f"{self.table_name} has added files that only DuckDB can read (a column became JSON, or a variant "
+                    "holds a type Spark does not know), and those are not read by a name mapping; "
                     "let DuckDB write them anew: CREATE TABLE ... AS FROM the table"
                 )
             return [self._by_duckdb(group, answer)]
         if group.mapping_id is not None:
             return self._mapped(group, contents.mappings[group.mapping_id], answer)
+        if self.shape.is_unsure(group.era):
+            return self._unsure(group, answer)
         return [self._native(group, self.shape.reading(group.era), None, answer)]
 
     def _mapped(self, group: FileGroup, mapping: Sequence[MappedField], answer: Answer) -> list[BranchRows]:
@@ -148,6 +157,18 @@ class Scan:
             mapped = mapped_reading(columns, mapping, nanoseconds, conversions)
             of_kind = frozenset(file.id for file in files if known[file.id] == kinds)
             branches.append(self._native(group, mapped.reading, mapped, answer, of_kind))
+        return branches
+
+    def _unsure(self, group: FileGroup, answer: Answer) -> list[BranchRows]:
+        """A branch for each kind of file of a snapshot that changed columns too."""
+        questions = self.shape.questions
+        files = self.scope.data_files(group)
+        known = self.known_kinds.setdefault((0, *questions), {})  # no column has the id 0: these are other answers
+        known.update(field_types(self.spark, [f for f in files if f.id not in known], questions))
+        branches = []
+        for held in sorted({known[file.id] for file in files}):
+            of_kind = frozenset(file.id for file in files if known[file.id] == held)
+            branches.append(self._native(group, self.shape.reading_of(types_of(held)), None, answer, of_kind))
         return branches
 
     def _native(
@@ -211,11 +232,12 @@ class Scan:
     def _by_duckdb(self, group: FileGroup, answer: Answer) -> BranchRows:
         """One row a file, which DuckDB reads in the workers; filters reach the index by the optimizer rule."""
         carried = {column.id: f"v{i}" for i, column in enumerate(self.shape.columns)}
-        planner = self._planner(group, carried, lambda file: duckdb_file(file, self.shape))
+        seal = Seal()
+        planner = self._planner(group, carried, lambda file: duckdb_file(file, self.shape, seal))
         index = self._index(answer(planner), DUCKDB_FILE, {}, group)
         others = (FILE, ROW_ID_START, POSITION, EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT)
         schema = carried_schema(self.shape.columns, self.shape.nanoseconds, others)
-        rows = file_rows(self.spark, index).mapInArrow(read_rows(schema), schema)
+        rows = file_rows(self.spark, index).mapInArrow(read_rows(schema, seal), schema)
         return BranchRows(rows, shown_columns(self.shape.columns, self.shape.nanoseconds), planner, index)
 
     def _finished(self, rows: BranchRows, group: FileGroup, contents: Contents) -> DataFrame:

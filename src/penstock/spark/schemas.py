@@ -137,6 +137,11 @@ def table_definition(spark: SparkSession, schema: SchemaLike, *, inlining: bool 
     return TableDefinition(columns, definition.comments)
 
 
+def nullable(schema: T.StructType) -> T.StructType:
+    """The schema with columns that all take NULL."""
+    return T.StructType([T.StructField(item.name, item.dataType, True, item.metadata) for item in schema.fields])
+
+
 def column_to_add(spark: SparkSession, text: str) -> NewColumn:
     """A column as `ADD COLUMN` has it: `note STRING DEFAULT 'none'`, or a field: `s.a INT`, `l.element.x UUID`."""
     match = _LEADING_PATH.match(text)

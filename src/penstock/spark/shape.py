@@ -10,6 +10,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.model.columns import Column
 from penstock.model.objects import ColumnVersion
+from penstock.model.types import Type
 from penstock.spark.defaults import spark_can_fill
 from penstock.spark.types import Reading, promoted, widened_by_spark
 
@@ -26,31 +27,49 @@ class Shape:
 
     @property
     def eras(self) -> tuple[int, ...]:
-        """The snapshots from which on files hold something that Spark cannot make up for in the files before."""
-        added = {self._added(column.id) for column in self._unfillable()}
-        starts = added | {snapshot + 1 for snapshot in added}
-        starts |= {version.end_snapshot for version in self._outgrown() if version.end_snapshot is not None}
-        return tuple(sorted(starts))
+        """The snapshots from which on files hold something that Spark cannot make up for in the files before.
+
+        A transaction may write files before and after it changes columns, so its own snapshot is an era by itself.
+        """
+        return tuple(sorted({start for snapshot in self._changes() for start in (snapshot, snapshot + 1)}))
 
     def reading(self, era: int) -> Reading:
         """How the files of an era are read."""
         newest = self._newest(era)
         missing = {column.id for column in self._unfillable() if newest is not None and self._added(column.id) > newest}
+        return self._reading({v.column.id: v.column.type for v in self._older(era)}, missing)
+
+    def is_unsure(self, era: int) -> bool:
+        """Whether files of an era may have been written before or after a change: they tell themselves."""
+        return self._newest(era) in self._changes()
+
+    @property
+    def questions(self) -> tuple[int, ...]:
+        """The ids of the columns and fields that unsure files are asked for."""
+        changed = {column.id for column in self._unfillable()} | {version.column.id for version in self._outgrown()}
+        return tuple(sorted(changed))
+
+    def reading_of(self, held: Mapping[int, Type | None]) -> Reading:
+        """How files are read that hold only these of the columns in question, in these types or in today's."""
+        missing = {column.id for column in self._unfillable()} - set(held)
         types = {column.id: column.type for column in self._walk()}
-        promotions = {
-            v.column.id: promoted(v.column.type, types[v.column.id], self.nanoseconds) for v in self._older(era)
-        }
+        older = {i: kind for i, kind in held.items() if kind and not widened_by_spark(kind, types[i])}
+        return self._reading(older, missing)
+
+    def _reading(self, older: Mapping[int, Type], missing: Iterable[int]) -> Reading:
+        types = {column.id: column.type for column in self._walk()}
+        promotions = {i: promoted(kind, types[i], self.nanoseconds) for i, kind in older.items()}
         return Reading(self.nanoseconds, columns=promotions, missing=frozenset(missing), names=self._names())
 
     def only_duckdb_reads(self, era: int) -> bool:
-        """Whether the files hold something that became JSON since: DuckDB's own text of it, which only DuckDB makes.
-
-        Or are of the very snapshot that added a column with a default: they may have been written before it, in the
-        same transaction. Spark would read NULL then; DuckDB fails, which is not a wrong answer.
-        """
+        """Whether the files hold something that became JSON since: DuckDB's own text of it, which only DuckDB makes."""
         types = {column.id: column.type.name for column in self._walk()}
-        became_json = any(types[version.column.id] == "json" for version in self._older(era))
-        return became_json or self._newest(era) in {self._added(column.id) for column in self._unfillable()}
+        return any(types[version.column.id] == "json" for version in self._older(era))
+
+    def _changes(self) -> set[int]:
+        """The snapshots that added or promoted a column in a way that Spark cannot bridge by itself."""
+        added = {self._added(column.id) for column in self._unfillable()}
+        return added | {version.end_snapshot for version in self._outgrown() if version.end_snapshot is not None}
 
     def _newest(self, era: int) -> int | None:
         """The newest snapshot that a file of an era can be of."""
@@ -88,7 +107,6 @@ class Shape:
             for item in self._walk()
             if item.initial_default is not None
             and not (item.id in top and spark_can_fill(plain.read_type(item), plain.shown_type(item)))
-            and any(v.column.id != item.id and v.column.begin_snapshot < self._added(item.id) for v in self.history)
         ]
 
     def _names(self) -> Mapping[int, str]:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 
+import duckdb
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.errors import InvalidError
+from penstock.model.changes import quoted_name
 from penstock.model.columns import Column, find_column
+from penstock.model.defaults import DIALECT
 from penstock.model.objects import SortKey
+from penstock.model.reshape import duckdb_type
+from penstock.spark.duckdb_expressions import calculator, column_paths, printed, renamed, spark_sql
 from penstock.spark.types import Reading
 from penstock.storage.parquet import SortColumn
 
@@ -21,27 +27,46 @@ _KEY = re.compile(
     r"(?P<expression>.+?)(?:\s+(?P<direction>ASC|DESC))?(?:\s+NULLS\s+(?P<nulls>FIRST|LAST))?",
     re.IGNORECASE | re.DOTALL,
 )
-_QUOTED = re.compile(r'"((?:[^"]|"")*)"|`((?:[^`]|``)*)`')
+_NAME = re.compile(r'"((?:[^"]|"")*)"|([^\W\d]\w*)')
 
 
 def parse_sort_key(text: str) -> SortKey:
-    """`ts`, `ts DESC`, `lower(name) ASC NULLS FIRST`; without a word NULLs come last, as in DuckDB."""
+    """`ts`, `ts DESC`, `lower(name) ASC NULLS FIRST`; without a word NULLs come last, as in DuckDB.
+
+    The expression is kept as DuckDB prints it.
+    """
     match = _KEY.fullmatch(text.strip())
     if match is None:
         raise InvalidError(
             f"{text!r} is not a sort key; write a column or an expression, ASC or DESC, NULLS FIRST or LAST"
         )
     direction = (match["direction"] or "ASC").upper()
-    return SortKey(match["expression"].strip(), "duckdb", direction, f"NULLS_{(match['nulls'] or 'LAST').upper()}")
+    return SortKey(printed(match["expression"]), DIALECT, direction, f"NULLS_{(match['nulls'] or 'LAST').upper()}")
 
 
 def plain_column(expression: str, columns: Sequence[Column]) -> Column | None:
     """The column that an expression names, if that is all it does."""
-    quoted = _QUOTED.fullmatch(expression)
-    if quoted is None:
-        return find_column(columns, expression)
-    double, back = quoted.groups()
-    return find_column(columns, double.replace('""', '"') if double is not None else back.replace("``", "`"))
+    name = _NAME.fullmatch(expression)
+    if name is None:
+        return None
+    quoted, bare = name.groups()
+    return find_column(columns, bare if quoted is None else quoted.replace('""', '"'))
+
+
+def columns_of(key: SortKey, columns: Sequence[Column]) -> list[Column]:
+    """The columns that a sort key is made of."""
+    plain = plain_column(key.expression, columns)
+    if plain is not None or key.dialect != DIALECT:
+        return [plain] if plain is not None else []
+    found = (find_column(columns, path[0]) for path in column_paths(key.expression))
+    return [column for column in found if column is not None]
+
+
+def with_renamed(key: SortKey, column: Column, name: str, columns: Sequence[Column]) -> SortKey:
+    """The sort key after one of the table's columns got another name."""
+    if column not in columns_of(key, columns):
+        return key
+    return replace(key, expression=renamed(key.expression, column.name, name))
 
 
 def with_sort_columns(
@@ -62,26 +87,52 @@ def with_sort_columns(
         position = first_extra + len(extra) - 1 if column is None else positions[column.id]
         sort.append(SortColumn(position, key.direction == "DESC", key.null_order == "NULLS_FIRST"))
     try:
-        with_extra = named.select(
-            "*", *(F.expr(text.replace('"', "`")).alias(f"_sort_{i}") for i, text in enumerate(extra))
-        )
+        with_extra = named.select("*", *(F.expr(spark_sql(text)).alias(f"_sort_{i}") for i, text in enumerate(extra)))
     except (AnalysisException, ParseException):
         warnings.warn(f"the sort order of {table} ({', '.join(extra)}) is not one that Spark can compute; "
                       "the rows are written unsorted", stacklevel=2)  # fmt: skip
         return (), rows
-    return tuple(sort), with_extra
+    # The rows came without the table's names, some of which PySpark cannot look columns up by.
+    return tuple(sort), with_extra.toDF(*rows.columns, *(f"_sort_{i}" for i in range(len(extra))))
 
 
 def check_sort_key(spark: SparkSession, columns: Sequence[Column], key: SortKey, table: str) -> None:
-    """Whether Spark can sort a table's rows by a key."""
+    """Refuse a key that Spark or DuckDB cannot sort the table's rows by."""
     if plain_column(key.expression, columns) is not None:
         return
+    reason = _unknown_column(columns, key) or _not_for_spark(spark, columns, key) or _not_for_duckdb(columns, key)
+    if reason:
+        known = ", ".join(column.name for column in columns)
+        raise InvalidError(
+            f"{table} cannot be sorted by {key.expression}: {reason}; write an expression of its columns ({known}) "
+            "that both Spark and DuckDB know"
+        )
+
+
+def _unknown_column(columns: Sequence[Column], key: SortKey) -> str | None:
+    for path in column_paths(key.expression):
+        if find_column(columns, path[0]) is None:
+            return f"there is no column {path[0]!r}"
+        if len(path) > 1:
+            return "DuckLake sorts by whole columns, not by fields of structs"
+    return None
+
+
+def _not_for_spark(spark: SparkSession, columns: Sequence[Column], key: SortKey) -> str | None:
     shown = T.StructType([T.StructField(column.name, Reading().shown_type(column)) for column in columns])
     try:
-        spark.createDataFrame([], shown).select(F.expr(key.expression.replace('"', "`")))
+        spark.createDataFrame([], shown).select("*", F.expr(spark_sql(key.expression)))
     except (AnalysisException, ParseException) as error:
-        known = ", ".join(column.name for column in columns)
-        reason = str(error).splitlines()[0]
-        raise InvalidError(
-            f"{table} cannot be sorted by {key.expression!r}: {reason}; it has the columns {known}"
-        ) from None
+        return str(error).splitlines()[0]
+    return None
+
+
+def _not_for_duckdb(columns: Sequence[Column], key: SortKey) -> str | None:
+    definition = ", ".join(f"{quoted_name(column.name)} {duckdb_type(column)}" for column in columns)
+    try:
+        with calculator() as connection:
+            connection.execute(f"CREATE TABLE t ({definition})")
+            connection.execute(f"SELECT *, {key.expression} FROM t")
+    except duckdb.Error as error:
+        return str(error).splitlines()[0]
+    return None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import pickle
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal
@@ -17,12 +18,14 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.errors import InvalidError
+from penstock import errors
+from penstock.errors import InvalidError, PenstockError
 from penstock.model.statistics import WrittenFile
 from penstock.model.types import Type
 from penstock.partitioning import Day, Hour, Month, Transform, Year
 from penstock.spark.assignment import MISFIT
-from penstock.storage.parquet import WritePlan, write_files
+from penstock.storage.parquet import WritePlan, delete_written, write_files
+from penstock.storage.parquet.partitions import in_order
 
 Distribution = Literal["auto", "none", "partition"]
 _MOST_TASKS = 2**31 - 1
@@ -33,8 +36,9 @@ _ROWS_PER_BATCH = "65536"
 _PARTS: dict[type[Transform], Callable[[SparkColumn], SparkColumn]] = {
     Year: F.year, Month: F.month, Day: F.dayofmonth, Hour: F.hour,
 }  # fmt: skip
-_RAISED = re.compile(r"penstock\.errors\.InvalidError: (.*)")
-_MISFIT = re.compile(re.escape(MISFIT) + r"(column .* does not fit \w+[^ \n]*)")
+_RAISED = re.compile(r"penstock\.errors\.(\w+): (.*)")
+_MISFIT = re.compile(re.escape(MISFIT) + r"(column .*? does not fit [\w(),]+)", re.DOTALL)
+_LONGEST_WAIT = 30.0  # seconds, for tasks that are being killed
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,11 @@ class Job:
         for file in self.files(chain(held, rest)):
             yield _result(pickle.dumps(file), None)
 
+    def in_order(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:
+        """Rows that go to no file: the table's columns, sorted as a file would be."""
+        rows = pa.Table.from_batches([self._with_keys(batch) for batch in batches])
+        return in_order(rows, self.plan.sort).select(range(len(self.plan.columns)))
+
     def files(self, batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenFile]:
         return write_files(self.plan, (self._with_keys(batch) for batch in batches))
 
@@ -95,9 +104,9 @@ class Written:
 
 
 def run(frame: DataFrame, job: Job) -> Written:
-    """Let the tasks write."""
+    """Let the tasks write. When the job fails, the files of all its tasks are removed."""
     spark = frame.sparkSession
-    with _batches_of(spark, _ROWS_PER_BATCH), worker_errors():
+    with _batches_of(spark, _ROWS_PER_BATCH), worker_errors(), _all_or_nothing(spark, job.plan):
         rows = frame.mapInArrow(job, _RESULT).collect()
     files = [pickle.loads(row.file) for row in rows if row.file is not None]
     held = [batch for row in rows if row.rows is not None for batch in pa.ipc.open_stream(row.rows)]
@@ -138,10 +147,51 @@ def worker_errors() -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        found = _RAISED.search(str(error)) or _MISFIT.search(str(error))
-        if found is None:
+        raised = _raised(str(error))
+        if raised is None:
             raise
-        raise InvalidError(f"{found[1].strip()}; nothing was written") from None
+        raise raised from None
+
+
+def _raised(text: str) -> PenstockError | None:
+    """The error that Spark's text of it tells of."""
+    misfit = _MISFIT.search(text)
+    if misfit:
+        return InvalidError(f"{misfit[1]}; nothing was written")
+    found = _RAISED.search(text)
+    if found is None:
+        return None
+    kind: type[PenstockError] = getattr(errors, found[1])
+    return kind(f"{found[2].strip()}; nothing was written")
+
+
+@contextmanager
+def _all_or_nothing(spark: SparkSession, plan: WritePlan) -> Iterator[None]:
+    """A job that fails leaves no file: not those of tasks that came through, nor of those that are still at it."""
+    context, tag = spark.sparkContext, f"penstock-{plan.write_id}"
+    context.addJobTag(tag)
+    try:
+        yield
+    except BaseException:
+        context.cancelJobsWithTag(tag)
+        _wait_for_tasks(spark, tag)
+        with suppress(OSError):  # what failed first is the news
+            delete_written(plan)
+        raise
+    finally:
+        context.removeJobTag(tag)
+
+
+def _wait_for_tasks(spark: SparkSession, tag: str) -> None:
+    """Wait until no task of the jobs with a tag runs: Spark kills them in its own time."""
+    tracker: Any = spark.sparkContext._jsc.sc().statusTracker()  # type: ignore[attr-defined]
+    end = time.monotonic() + _LONGEST_WAIT
+    running = True
+    while running and time.monotonic() < end:
+        time.sleep(0.1)
+        jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForTag(tag)]
+        stages = [tracker.getStageInfo(number) for job in jobs if job.isDefined() for number in job.get().stageIds()]
+        running = any(stage.isDefined() and stage.get().numActiveTasks() for stage in stages)
 
 
 @contextmanager

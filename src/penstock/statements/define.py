@@ -8,10 +8,12 @@ from penstock.catalog import objects
 from penstock.catalog.writing import schemas as staged_schemas
 from penstock.catalog.writing import tables as staged_tables
 from penstock.errors import InvalidError, NotFoundError
+from penstock.model.defaults import DIALECT
 from penstock.model.evolution import column_rows
 from penstock.model.names import DEFAULT_SCHEMA, parse_table_name
 from penstock.model.objects import Macro, MacroImplementation, Schema, SortKey, TableInfo, View
 from penstock.partitioning import partition_fields
+from penstock.spark.duckdb_macros import check_macro, check_query
 from penstock.spark.schemas import TableDefinition
 from penstock.transaction import Transaction
 
@@ -94,6 +96,8 @@ def drop_table(transaction: Transaction, name: str, *, if_exists: bool) -> None:
     table = find_table_or_none(transaction, name)
     if table is not None:
         staged_tables.drop_table(transaction.staging, table)
+    elif find_view_or_none(transaction, name) is not None:
+        raise InvalidError(f"{name} is a view and no table; use lake.drop_view")
     elif not if_exists:
         _missing(transaction, name)
 
@@ -120,6 +124,8 @@ def create_view(
 ) -> None:
     schema_name, view_name = parse_table_name(name)
     _require_name(view_name, "view")
+    if dialect == DIALECT:
+        check_query(sql, f"view {name}")
     schema = _schema(transaction, schema_name)
     existing = find_view_or_none(transaction, name)
     if existing is not None and if_not_exists:
@@ -140,6 +146,8 @@ def drop_view(transaction: Transaction, name: str, *, if_exists: bool) -> None:
     view = find_view_or_none(transaction, name)
     if view is not None:
         staged_schemas.drop_view(transaction.staging, view)
+    elif find_table_or_none(transaction, name) is not None:
+        raise InvalidError(f"{name} is a table and no view; use lake.drop_table")
     elif not if_exists:
         _missing_view(transaction, name)
 
@@ -164,24 +172,31 @@ def create_macro(
     kinds = {item.type for item in implementations}
     if not implementations or len(kinds) > 1 or not kinds <= {"scalar", "table"}:
         raise InvalidError(f"macro {name} needs implementations that are all scalar or all table")
+    if len({len(item.parameters) for item in implementations}) < len(implementations):
+        raise InvalidError(f"macro {name} has two implementations with the same number of parameters; leave one out")
+    for item in implementations:
+        check_macro(name, item)
     schema = _schema(transaction, schema_name)
-    existing = find_macro_or_none(transaction, name)
-    if existing is not None:
+    for existing in find_macros(transaction, name, kinds.pop()):
         if not replace:
             raise InvalidError(f"macro {name} already exists; choose another name, or pass replace=True")
         _drop_macro(transaction, existing)
     staged_schemas.create_macro(transaction.staging, schema, macro_name, implementations)
 
 
-def find_macro_or_none(transaction: Transaction, name: str) -> Macro | None:
+def find_macros(transaction: Transaction, name: str, kind: str | None) -> list[Macro]:
+    """The macros of a name: one of each kind at most, or the one of a kind."""
     schema, macro = (part.lower() for part in parse_table_name(name))
-    return next((m for m in _macros(transaction) if (m.schema.lower(), m.name.lower()) == (schema, macro)), None)
+    named = [m for m in _macros(transaction) if (m.schema.lower(), m.name.lower()) == (schema, macro)]
+    return [found for found in named if kind in (None, _kind(found))]
 
 
-def drop_macro(transaction: Transaction, name: str, *, if_exists: bool) -> None:
-    macro = find_macro_or_none(transaction, name)
-    if macro is not None:
-        _drop_macro(transaction, macro)
+def drop_macro(transaction: Transaction, name: str, *, kind: str | None, if_exists: bool) -> None:
+    found = find_macros(transaction, name, kind)
+    if len(found) > 1:
+        raise InvalidError(f'there are two macros {name}; say which with kind="scalar" or kind="table"')
+    if found:
+        _drop_macro(transaction, found[0])
     elif not if_exists:
         known = ", ".join(f"{m.schema}.{m.name}" for m in _macros(transaction)) or "none"
         raise NotFoundError(f"macro {name} does not exist; there are {known}")
@@ -207,8 +222,11 @@ def set_view_tags(transaction: Transaction, name: str, tags: Mapping[str, str | 
 
 
 def _drop_macro(transaction: Transaction, macro: Macro) -> None:
-    kind = macro.implementations[0].type
-    staged_schemas.drop_macro(transaction.staging, macro.id, macro.schema, macro.name, kind)
+    staged_schemas.drop_macro(transaction.staging, macro.id, macro.schema, macro.name, _kind(macro))
+
+
+def _kind(macro: Macro) -> str:
+    return macro.implementations[0].type
 
 
 def _require_free(transaction: Transaction, schema: Schema, name: str) -> None:

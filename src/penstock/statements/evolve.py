@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from penstock.catalog import objects
 from penstock.catalog.inlining import evolved_rows
 from penstock.catalog.writing import tables as staged
 from penstock.catalog.writing.staging import InlinedRows
-from penstock.errors import NotFoundError
-from penstock.model.changes import quoted_name
+from penstock.errors import NotFoundError, UnsupportedError
 from penstock.model.columns import Column
 from penstock.model.evolution import Evolution, find_at
 from penstock.model.objects import SortKey, TableInfo
+from penstock.model.options import effective
 from penstock.partitioning import partition_fields
-from penstock.spark.sorting import plain_column
+from penstock.spark import sorting
 from penstock.transaction import Transaction
 
 Change = Callable[[tuple[Column, ...], int], Evolution]
@@ -29,9 +28,21 @@ def change_columns(transaction: Transaction, table: TableInfo, change: Change, i
     evolution = change(before, 1 + max(version.column.id for version in versions))
     if not evolution.ended and not evolution.added:
         return
+    reshaped = _shape(before) != _shape(evolution.columns)
+    if reshaped and staged.has_files(transaction.staging, table.id):
+        _require_plain_files(transaction, table)
     staged.change_columns(transaction.staging, table.id, evolution)
-    if _shape(before) != _shape(evolution.columns):
+    if reshaped:
         _reshape(transaction, table.id, evolution.columns, inlines)
+
+
+def _require_plain_files(transaction: Transaction, table: TableInfo) -> None:
+    """Encrypted files do not tell the ids of their columns to anybody but DuckLake's own reader."""
+    if effective("encrypted", transaction.catalog.options(), None, None) == "true":
+        raise UnsupportedError(
+            f"this transaction has written encrypted files of {table.full_name}; end it, and change the columns in the "
+            "next one"
+        )
 
 
 def reshape(transaction: Transaction, table: TableInfo, inlines: bool) -> None:
@@ -76,7 +87,12 @@ def has_rows(transaction: Transaction, table: TableInfo) -> bool:
 
 def set_partitioned_by(transaction: Transaction, table: TableInfo, fields: Sequence[str], inlines: bool) -> None:
     columns = columns_of(transaction, table)
-    staged.set_partitioning(transaction.staging, table.id, partition_fields(fields, columns))
+    new = partition_fields(fields, columns)
+    shown = transaction.shown()
+    spec = objects.current_partition_spec(shown.database, shown.at, table.id)
+    if new == (spec.fields if spec else ()):
+        return
+    staged.set_partitioning(transaction.staging, table.id, new)
     _reshape(transaction, table.id, columns, inlines)
 
 
@@ -91,8 +107,7 @@ def columns_in_use(transaction: Transaction, table: TableInfo) -> dict[int, str]
     columns = columns_of(transaction, table)
     in_use = {}
     for key in objects.sort_order(shown.database, shown.at, table.id):
-        column = plain_column(key.expression, columns)
-        if column is not None:
+        for column in sorting.columns_of(key, columns):
             in_use[column.id] = "the table is sorted by it; call reset_sorted_by() or set another order first"
     for field in spec.fields if spec else ():
         in_use[field.column_id] = "the table is partitioned by it; call reset_partitioned_by() or set another first"
@@ -100,15 +115,11 @@ def columns_in_use(transaction: Transaction, table: TableInfo) -> dict[int, str]
 
 
 def rename_in_sort_order(transaction: Transaction, table: TableInfo, path: str, name: str) -> None:
-    """A sort key that is a column follows it to its new name."""
+    """Sort keys follow a column to its new name."""
     shown = transaction.shown()
     columns = columns_of(transaction, table)
-    renamed = find_at(columns, path)
+    column = find_at(columns, path)
     order = objects.sort_order(shown.database, shown.at, table.id)
-    keys = []
-    for key in order:
-        column = plain_column(key.expression, columns)
-        follows = column is not None and column.id == renamed.id
-        keys.append(replace(key, expression=quoted_name(name)) if follows else key)
-    if tuple(keys) != order:
+    keys = tuple(sorting.with_renamed(key, column, name, columns) for key in order)
+    if keys != order:
         staged.set_sort_order(transaction.staging, table.id, keys)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -14,15 +13,16 @@ from pyspark.sql import functions as F  # noqa: N812
 from penstock.catalog import objects
 from penstock.catalog.inlining import inlinable, inlined_statistics, rows_fit
 from penstock.catalog.writing.files import add_files, add_inlined
-from penstock.errors import InvalidError
+from penstock.catalog.writing.inlined_tables import keeps_every_value
 from penstock.model.columns import Column
 from penstock.model.objects import SortKey, TableInfo
 from penstock.model.options import OptionValue, effective
 from penstock.partitioning import PartitionSpec, directory_names
 from penstock.spark.assignment import assigned, quoted
 from penstock.spark.sorting import with_sort_columns
-from penstock.spark.writing import Distribution, Job, PartitionKey, distributed, grouping, run
-from penstock.storage.parquet import FileOptions, SortColumn, WritePlan
+from penstock.spark.writing import Distribution, Job, PartitionKey, Written, distributed, grouping, run
+from penstock.storage.parquet import FileOptions, SortColumn, WritePlan, check_writable
+from penstock.storage.parquet.values import check_not_null
 from penstock.transaction import Transaction
 
 
@@ -70,6 +70,7 @@ def insert(
     transaction: Transaction, target: Target, frame: DataFrame, *, by_name: bool, distribution: Distribution
 ) -> None:
     """Write the rows and stage them: few of them for the catalog itself, others as files."""
+    check_writable(target.columns)
     rows = assigned(frame, target.columns, target.info.full_name, by_name=by_name)
     job, rows = _job(target, rows)
     if target.option("per_thread_output") == "true" and distribution == "auto":
@@ -78,7 +79,7 @@ def insert(
     written = run(spread, job)
     directory = target.info.path
     transaction.staging.files.extend(directory + file.path for file in written.files)
-    if not written.files and _inlined(transaction, target, list(written.held)):
+    if not written.files and _inlined(transaction, target, job, written):
         return
     files = list(written.files)
     if written.held:
@@ -88,17 +89,26 @@ def insert(
     add_files(transaction.staging, target.info.id, target.spec.partition_id if target.spec else None, files)
 
 
-def _inlined(transaction: Transaction, target: Target, batches: list[pa.RecordBatch]) -> bool:
+def _inlined(transaction: Transaction, target: Target, job: Job, written: Written) -> bool:
     """Stage rows for the catalog, if they are few enough and it can hold them."""
-    if not batches:
+    if not written.held:
         return True
-    rows = pa.Table.from_batches(batches).select(range(len(target.columns)))
-    if rows.num_rows > target.inlined_rows or not rows_fit(target.columns, rows, transaction.catalog.database.engine):
+    if written.held_count > target.inlined_rows:
         return False
-    _check_not_null(rows, target)
+    rows = job.in_order(written.held)
+    check_not_null(target.columns, rows)
+    if not _catalog_holds(transaction, target, rows):
+        return False
     statistics = inlined_statistics(target.columns, rows)
     add_inlined(transaction.staging, target.info.id, target.columns, rows, statistics)
     return True
+
+
+def _catalog_holds(transaction: Transaction, target: Target, rows: pa.Table) -> bool:
+    database = transaction.catalog.database
+    return rows_fit(target.columns, rows, database.engine) and keeps_every_value(
+        database, transaction.staging, target.info.id, target.columns
+    )
 
 
 def _job(target: Target, rows: DataFrame) -> tuple[Job, DataFrame]:
@@ -134,14 +144,3 @@ def _keys(target: Target, rows: DataFrame) -> list[SparkColumn]:
         return []
     names = {column.id: name for column, name in zip(target.columns, rows.columns, strict=False)}
     return [grouping(field.transform, F.col(quoted(names[field.column_id]))) for field in target.spec.fields]
-
-
-def _check_not_null(rows: pa.Table, target: Target) -> None:
-    for position, column in enumerate(target.columns):
-        if not column.nulls_allowed and rows.column(position).null_count:
-            first = rows.filter(pc.is_null(rows.column(position))).slice(0, 1).to_pylist()[0]
-            named = dict(zip((c.name for c in target.columns), first.values(), strict=True))
-            raise InvalidError(
-                f"column {column.name} of {target.info.full_name} does not take NULL, and the row {named} has none "
-                "there; nothing was written"
-            )

@@ -96,6 +96,5 @@ def _places(transaction: Transaction, table_id: int, row_ids: set[int] | None) -
     """Row ids as places among the rows that the transaction adds to the table."""
     if row_ids is None:
         return None
-    sql = "SELECT next_row_id FROM ducklake_table_stats WHERE table_id = ?"
-    first = transaction.catalog.database.value(sql, [table_id]) or 0
+    first = transaction.staging.shown_row_ids.get(table_id, 0)
     return {row_id - first for row_id in row_ids}

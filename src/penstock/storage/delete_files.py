@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from penstock.model.columns import Column
 from penstock.model.types import Type
 from penstock.storage.deletion_vectors import encode_deletion_vector, read_deletion_vector
-from penstock.storage.duckdb_files import connect, enable_decryption, read_parquet
+from penstock.storage.duckdb_files import connect, read_parquet
 from penstock.storage.filesystems import make_directory, open_file, open_output
 from penstock.storage.parquet import FileOptions, WritePlan, write_files
 from penstock.storage.parquet.names import uuid7
@@ -91,8 +91,7 @@ def deleted_before(file: DeletableFile) -> Positions:
         return read_deletion_vector(file.delete_path)
     if file.delete_key is not None:
         connection = connect()
-        enable_decryption(connection)
-        rows = connection.execute(f"SELECT pos FROM {read_parquet(file.delete_path, file.delete_key)}")
+        rows = connection.execute(f"SELECT pos FROM {read_parquet(connection, file.delete_path, file.delete_key)}")
         return np.asarray(rows.fetchnumpy()["pos"], np.int64)
     with open_file(file.delete_path) as source:
         return np.asarray(pq.read_table(source, columns=["pos"])["pos"].to_numpy(), np.int64)

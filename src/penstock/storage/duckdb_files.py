@@ -7,6 +7,8 @@ import duckdb
 from penstock.errors import UnsupportedError
 from penstock.model.reshape import text_literal
 
+_KEY = "file_key"
+
 
 def connect() -> duckdb.DuckDBPyConnection:
     """An in-memory DuckDB."""
@@ -34,7 +36,14 @@ def _install_httpfs() -> None:
     import_extension("httpfs")
 
 
-def read_parquet(path: str, key: str | None) -> str:
-    """SQL for the rows of a file, with `file_row_number`; `key` is base64, as the catalog holds it."""
-    config = f", encryption_config = {{footer_key_value: from_base64({text_literal(key)})}}" if key else ""
+def read_parquet(connection: duckdb.DuckDBPyConnection, path: str, key: str | None) -> str:
+    """SQL for the rows of a file, with `file_row_number`; `key` is base64, as the catalog holds it.
+
+    The key is left with the connection, until the next file's, because errors quote SQL.
+    """
+    config = ""
+    if key:
+        enable_decryption(connection)
+        connection.execute(f"SET VARIABLE {_KEY} = from_base64(?)", [key])
+        config = f", encryption_config = {{footer_key_value: getvariable({text_literal(_KEY)})}}"
     return f"read_parquet({text_literal(path)}{config}, file_row_number = true)"

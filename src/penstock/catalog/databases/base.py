@@ -58,6 +58,7 @@ class Database(ABC):
     engine: str
     dialect: Dialect
     transactional_ddl = True
+    fractional_seconds = True  # in the times of snapshots
     # What the driver raises.
     errors: tuple[type[Exception], ...]
     # The types of the catalog's tables that have another name here.
@@ -111,6 +112,12 @@ class Database(ABC):
     def transaction(self) -> Iterator[None]:
         """A commit: all or nothing, and one of our writers after the other, each seeing what the one before it did."""
         with self._transaction(self._commit_sql):
+            yield
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """One of our writers after the other, also over several transactions: needed where DDL is not transactional."""
+        with self._opened():
             yield
 
     @contextmanager
@@ -235,11 +242,11 @@ def no_such_file(location: Location) -> str:
     )
 
 
-_PLACEHOLDERS = re.compile(r"'(?:[^']|'')*'|\?|%")
+_PLACEHOLDERS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\?|%""")
 
 
 def percent_style(sql: str) -> str:
-    """`?` parameters written as `%s`, leaving the text of literals as it is (but for the doubling of `%`)."""
+    """`?` parameters written as `%s`, leaving literals and quoted names as they are (but for the doubling of `%`)."""
 
     def rewritten(match: re.Match[str]) -> str:
         return "%s" if match[0] == "?" else match[0].replace("%", "%%")

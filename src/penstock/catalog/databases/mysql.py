@@ -46,7 +46,7 @@ class MysqlDatabase(Database):
     engine = "mysql"
     dialect = MYSQL
     column_types: ClassVar = {"varchar": "TEXT", "timestamptz": "DATETIME", "uuid": "TEXT"}
-    transactional_ddl = False
+    transactional_ddl = fractional_seconds = False
     _snapshot_sql = _scratch_sql = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
     _commit_sql = "START TRANSACTION"
     errors = (pymysql.MySQLError,)
@@ -93,20 +93,22 @@ class MysqlDatabase(Database):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        with self._opened(), self._turn(), super().transaction():
-            yield
+        with self.turn():
+            self._execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED", ())
+            with super().transaction():
+                yield
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """The lock of our writers, and the isolation of the transaction that follows."""
-        if self._query(f"SELECT GET_LOCK({_LOCK}, {_LOCK_SECONDS})", ()) != [(1,)]:
-            raise ConflictError(f"another writer has been committing to {self.location} for too long; try again")
-        try:
-            self._execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED", ())
-            yield
-        finally:
-            with suppress(*self.errors):
-                self._query(f"SELECT RELEASE_LOCK({_LOCK})", ())
+    def turn(self) -> Iterator[None]:
+        """A lock of the connection's own, which it may take more than once."""
+        with self._opened():
+            if self._query(f"SELECT GET_LOCK({_LOCK}, {_LOCK_SECONDS})", ()) != [(1,)]:
+                raise ConflictError(f"another writer has been committing to {self.location} for too long; try again")
+            try:
+                yield
+            finally:
+                with suppress(*self.errors):
+                    self._query(f"SELECT RELEASE_LOCK({_LOCK})", ())
 
     def is_collision(self, error: BaseException) -> bool:
         return isinstance(error, pymysql.MySQLError) and bool(error.args) and error.args[0] in _COLLISIONS

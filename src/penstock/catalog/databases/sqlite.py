@@ -42,6 +42,8 @@ class SqliteDatabase(Database):
                 uri, uri=True, timeout=_BUSY_TIMEOUT_SECONDS, check_same_thread=False, isolation_level=None
             )
             self._connection.execute("SELECT count(*) FROM sqlite_master")
+            # What a transaction writes stays in memory until it commits: readers are not shut out before that.
+            self._connection.execute("PRAGMA cache_spill = off")
         except sqlite3.Error as error:
             raise AttachError(f"{location} is not a DuckLake: SQLite cannot open the file ({error})") from None
 

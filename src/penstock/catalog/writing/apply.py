@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from penstock.catalog.databases import Database, Row
 from penstock.catalog.tables import TABLES
+from penstock.catalog.writing.numbering import FIRST_STAGED
 from penstock.catalog.writing.staging import CatalogRow, Ending, Staging
 
 _MOST_NUMBERS = 5000  # in one statement
 Real = Callable[[Any], Any]
 
 
-def apply(database: Database, staging: Staging, real: Real, first_row_ids: Mapping[int, int]) -> None:
-    """End rows, then add rows. `real` gives the number for a staged one; row ids count from the tables' first free."""
-    for ending in staging.endings:
-        _end(database, ending, real(staging.own), real)
-    for table, row_ids in staging.inlined_ended.items():
-        _end(database, Ending(table, {"row_id": frozenset(row_ids)}), real(staging.own), real)
-    for table, rows in staging.added.items():
+def end_rows(database: Database, staging: Staging, real: Real, which: str = "end_snapshot IS NULL") -> None:
+    """End rows with the transaction's snapshot: of those that are meant, the ones of which `which` is true."""
+    inlined = [Ending(table, {"row_id": frozenset(ids)}) for table, ids in staging.inlined_ended.items()]
+    for ending in (*staging.endings, *inlined):
+        _end(database, ending, real(staging.own), real, which)
+
+
+def add_rows(database: Database, staging: Staging, table: str, real: Real, first_row_ids: Mapping[int, int]) -> None:
+    """Add the rows of one catalog table. `real` gives the number for a staged one; row ids count from the given."""
+    rows = staging.added.get(table, ())
+    if rows:
         columns = TABLES[table].column_names if table in TABLES else tuple(rows[0])  # a table of inlined deletes
-        database.insert(table, columns, [_values(row, columns, real, first_row_ids) for row in rows])
+        database.insert(table, columns, _values(rows, columns, real, first_row_ids))
 
 
 def first_row_ids(database: Database, staging: Staging) -> dict[int, int]:
@@ -32,17 +37,25 @@ def first_row_ids(database: Database, staging: Staging) -> dict[int, int]:
     return {table_id: known.get(table_id, 0) for table_id in staging.growth}
 
 
-def _values(row: CatalogRow, columns: tuple[str, ...], real: Real, row_ids: Mapping[int, int]) -> Row:
-    values = {**row}
-    if values.get("row_id_start") is not None:
-        values["row_id_start"] += row_ids[values["table_id"]]
-    return tuple(real(values.get(name)) for name in columns)
+def _values(rows: Sequence[CatalogRow], columns: tuple[str, ...], real: Real, row_ids: Mapping[int, int]) -> list[Row]:
+    if "row_id_start" in columns:
+        rows = [_with_row_ids(row, row_ids) for row in rows]
+    # A commit of many files comes here a million times: no call for a value that stays as it is.
+    return [
+        tuple([real(v) if type(v := row.get(name)) is int and v >= FIRST_STAGED else v for name in columns])
+        for row in rows
+    ]
 
 
-def _end(database: Database, ending: Ending, snapshot: int, real: Real) -> None:
+def _with_row_ids(row: CatalogRow, row_ids: Mapping[int, int]) -> CatalogRow:
+    start = row.get("row_id_start")
+    return row if start is None else {**row, "row_id_start": start + row_ids[row["table_id"]]}
+
+
+def _end(database: Database, ending: Ending, snapshot: int, real: Real, which: str) -> None:
     fixed = {name: value for name, value in ending.where.items() if not isinstance(value, frozenset)}
     lists = {name: value for name, value in ending.where.items() if isinstance(value, frozenset)}
-    conditions = [f"{database.identifier(name)} = ?" for name in fixed] + ["end_snapshot IS NULL"]
+    conditions = [f"{database.identifier(name)} = ?" for name in fixed] + [which]
     sql = f"UPDATE {database.identifier(ending.table)} SET end_snapshot = ? WHERE {' AND '.join(conditions)}"
     parameters = [snapshot, *(real(value) for value in fixed.values())]
     if not lists:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from time import sleep
 
 from penstock.catalog.databases import Database
 from penstock.catalog.inlining import insert_inlined
 from penstock.catalog.snapshots import latest_snapshot
-from penstock.catalog.writing.apply import apply, first_row_ids
-from penstock.catalog.writing.conflicts import Others, conflict
+from penstock.catalog.visibility import At
+from penstock.catalog.writing.apply import add_rows, end_rows, first_row_ids
+from penstock.catalog.writing.conflicts import COMPACTED, DELETED, INSERTED, Conflict, Others, conflict
 from penstock.catalog.writing.inlined_tables import InlinedTarget, create_tables, inlined_targets, register
 from penstock.catalog.writing.numbering import Numbering
-from penstock.catalog.writing.staging import Staging
+from penstock.catalog.writing.staging import FILE_TABLES, Staging
 from penstock.catalog.writing.table_statistics import grow_tables
-from penstock.errors import ConflictError, PenstockError
+from penstock.errors import ConflictError, InvalidError, PenstockError
 from penstock.model.changes import Change, parse_changes, render_changes
 from penstock.model.snapshots import Snapshot
 
-_DATA_CHANGES = ("inserted_into_table", "deleted_from_table", "inlined_insert", "inlined_delete")
+_DATA_CHANGES = (*INSERTED, *DELETED, *COMPACTED)
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,18 @@ class RetryPolicy:
     """How often, and after how long, a commit is tried again after another writer was faster."""
 
     max_retry_count: int = 10
-    retry_wait_ms: int = 100
+    retry_wait_ms: float = 100
     retry_backoff: float = 1.5
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value < 0:
+                raise InvalidError(f"{name} cannot be {value}; it takes a number from 0")
+
+    def waits(self) -> Iterator[float]:
+        """The seconds to wait before each attempt after the first."""
+        for retry in range(self.max_retry_count):
+            yield self.retry_wait_ms / 1000 * self.retry_backoff**retry
 
 
 class _MovedError(Exception):
@@ -45,34 +56,34 @@ class _MovedError(Exception):
 
 def commit(database: Database, staging: Staging, info: CommitInfo, policy: RetryPolicy) -> Snapshot:
     """Make everything that is staged visible at once. A `ConflictError` means that nothing is."""
-    wait = policy.retry_wait_ms / 1000
-    for attempt in range(policy.max_retry_count + 1):
+    waits = policy.waits()
+    while True:
         try:
             return _attempt(database, staging, info)
-        except Exception as error:
+        except BaseException as error:
             if not (isinstance(error, _MovedError) or database.is_collision(error)):
-                _check_outcome(database, staging, error)
+                _keep_files_in_doubt(database, staging, error)
                 raise
-            if attempt == policy.max_retry_count:
+            wait = next(waits, None)
+            if wait is None:
                 raise ConflictError(
-                    f"{database.location}: other writers committed first {attempt + 1} times in a row, and nothing was "
-                    "committed; try again, or raise max_retry_count"
+                    f"{database.location}: other writers committed first {policy.max_retry_count + 1} times in a row, "
+                    "and nothing was committed; try again, or attach with a greater max_retry_count"
                 ) from error
-        time.sleep(wait)
-        wait *= policy.retry_backoff
-    raise AssertionError("unreachable")
+        sleep(wait)
 
 
 def _attempt(database: Database, staging: Staging, info: CommitInfo) -> Snapshot:
-    prepared = None if database.transactional_ddl else _prepared(database, staging)
-    with database.transaction():
-        latest = latest_snapshot(database)
-        if latest.id > staging.base.id:
-            _check_conflicts(database, staging)
-        numbering = _numbering(latest, staging)
-        if prepared not in (None, numbering):
-            raise _MovedError
-        return _write(database, staging, info, latest, numbering, create=prepared is None)
+    with database.turn():
+        prepared = None if database.transactional_ddl else _prepared(database, staging)
+        with database.transaction():
+            latest = latest_snapshot(database)
+            if latest.id > staging.base.id:
+                _check_conflicts(database, staging, latest)
+            numbering = _numbering(latest, staging)
+            if prepared not in (None, numbering):
+                raise _MovedError
+            return _write(database, staging, info, latest, numbering, create=prepared is None)
 
 
 def _prepared(database: Database, staging: Staging) -> Numbering:
@@ -94,20 +105,23 @@ def changes_schema(staging: Staging) -> bool:
 def _write(
     database: Database, staging: Staging, info: CommitInfo, latest: Snapshot, numbering: Numbering, *, create: bool
 ) -> Snapshot:
-    row_ids = first_row_ids(database, staging)
-    targets = inlined_targets(database, staging, numbering)
-    if create:
-        create_tables(database, targets.values())
-    apply(database, staging, numbering.real, row_ids)
-    register(database, targets.values())
-    _insert_inlined(database, staging, numbering, targets, row_ids)
-    grow_tables(database, staging, numbering)
-    snapshot = _snapshot(staging, info, latest, numbering)
+    snapshot = _snapshot(staging, info, max(_now(database), latest.time), latest, numbering)
+    # First of all, as DuckDB does it: the later of two writers waits here, with no lock that the other one needs.
     database.insert(
         "ducklake_snapshot",
         ("snapshot_id", "snapshot_time", "schema_version", "next_catalog_id", "next_file_id"),
         [(snapshot.id, snapshot.time, snapshot.schema_version, snapshot.next_catalog_id, snapshot.next_file_id)],
     )
+    row_ids = first_row_ids(database, staging)
+    targets = inlined_targets(database, staging, numbering)
+    if create:
+        create_tables(database, targets.values())
+    end_rows(database, staging, numbering.real)
+    for table in staging.added:
+        add_rows(database, staging, table, numbering.real, row_ids)
+    register(database, targets.values())
+    _insert_inlined(database, staging, numbering, targets, row_ids)
+    grow_tables(database, staging, numbering)
     database.insert(
         "ducklake_snapshot_changes",
         ("snapshot_id", "changes_made", "author", "commit_message", "commit_extra_info"),
@@ -130,11 +144,16 @@ def _insert_inlined(
             insert_inlined(database, name, batch.columns, batch.rows, first, numbering.snapshot)
 
 
-def _snapshot(staging: Staging, info: CommitInfo, latest: Snapshot, numbering: Numbering) -> Snapshot:
+def _now(database: Database) -> datetime:
+    now = datetime.now(UTC)
+    return now if database.fractional_seconds else now.replace(microsecond=0)
+
+
+def _snapshot(staging: Staging, info: CommitInfo, time: datetime, latest: Snapshot, numbering: Numbering) -> Snapshot:
     changes = [Change(change.kind, _real_value(change.value, numbering)) for change in staging.changes]
     return Snapshot(
         numbering.snapshot,
-        max(datetime.now(UTC), latest.time),
+        time,
         numbering.schema_version,
         latest.next_catalog_id + staging.numbers.catalog_count,
         latest.next_file_id + staging.numbers.file_count,
@@ -149,30 +168,53 @@ def _real_value(value: str, numbering: Numbering) -> str:
     return str(numbering.real(int(value))) if value.isdigit() else value
 
 
-def _check_conflicts(database: Database, staging: Staging) -> None:
+def _check_conflicts(database: Database, staging: Staging, latest: Snapshot) -> None:
     base = staging.base.id
     texts = database.query("SELECT changes_made FROM ducklake_snapshot_changes WHERE snapshot_id > ?", [base])
+    if len(texts) < latest.id - base:
+        raise _conflict_error("what other writers did is not known, because their snapshots were expired", base)
     others = Others.of(change for (text,) in texts for change in parse_changes(text))
-    known = database.query("SELECT schema_id, schema_name FROM ducklake_schema WHERE begin_snapshot <= ?", [base])
-    ids = {name.lower(): schema_id for schema_id, name in known}
-    names = {schema_id: name.lower() for schema_id, name in known}
-    reason = conflict(staging.changes, others, ids, names)
-    if reason:
-        raise ConflictError(
-            f"{reason} since this transaction began at snapshot {base}; nothing was committed: "
-            "read the lake again and repeat what you did"
-        )
+    sql = f"SELECT schema_id, schema_name FROM ducklake_schema WHERE {At(base).visible()}"
+    found = conflict((*staging.changes, *staging.renamed), others, dict(database.query(sql)))
+    if found:
+        raise _conflict_error(f"{found.thing} {_name(database, found, base)} {found.event}", base)
 
 
-def _check_outcome(database: Database, staging: Staging, error: Exception) -> None:
-    """A connection that broke during COMMIT does not say whether it happened: then the files must stay."""
+def _conflict_error(reason: str, base: int) -> ConflictError:
+    return ConflictError(
+        f"{reason} since this transaction began at snapshot {base}; nothing was committed: "
+        "read the lake again and repeat what you did"
+    )
+
+
+def _name(database: Database, found: Conflict, base: int) -> str:
+    if not found.value.isdigit():
+        return found.value
+    kind = found.thing.rpartition(" ")[2]
+    sql = f"SELECT {kind}_name FROM ducklake_{kind} WHERE {kind}_id = ? AND {At(base).visible()}"
+    return str(database.value(sql, [int(found.value)]))
+
+
+def _keep_files_in_doubt(database: Database, staging: Staging, error: BaseException) -> None:
+    """A connection that breaks during COMMIT does not say whether it happened, nor does an interrupt: files stay."""
     if isinstance(error, PenstockError):
         return
     try:
-        latest_snapshot(database)
+        happened = _is_committed(database, staging)
     except Exception:
         staging.files.clear()
-        raise PenstockError(
-            f"the connection to {database.location} broke while a transaction was committed, so whether it was is not "
-            "known; attach again and look at lake.snapshots(). The files it wrote were left in place"
-        ) from error
+        if isinstance(error, Exception):
+            raise PenstockError(
+                f"the connection to {database.location} broke while a transaction was committed, so whether it was is "
+                "not known; attach again and look at lake.snapshots(). The files it wrote were left in place"
+            ) from error
+        return
+    if happened:
+        staging.files.clear()
+
+
+def _is_committed(database: Database, staging: Staging) -> bool:
+    """Whether the catalog knows a file of the transaction."""
+    latest_snapshot(database)
+    paths = [(table, row["path"]) for table in FILE_TABLES for row in staging.added.get(table, ())]
+    return any(database.query(f"SELECT 1 FROM {table} WHERE path = ?", [path]) for table, path in paths[:1])

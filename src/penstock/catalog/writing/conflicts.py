@@ -7,14 +7,26 @@ from dataclasses import dataclass
 
 from penstock.model.changes import Change, quoted_parts
 
-_CREATED_ENTRIES = (
-    "created_table", "created_view", "created_scalar_macro", "created_table_macro",
-)  # fmt: skip
 _CREATED_RELATIONS = ("created_table", "created_view")
-_CREATED_MACROS = ("created_scalar_macro", "created_table_macro")
-_INSERTED = ("inserted_into_table", "inlined_insert")
-_DELETED = ("deleted_from_table", "inlined_delete")
-_COMPACTED = ("merge_adjacent", "rewrite_delete", "compacted_table", "inline_flush", "flushed_inlined")
+_CREATED_ENTRIES = (*_CREATED_RELATIONS, "created_scalar_macro", "created_table_macro")
+_DROPPED_ENTRIES = tuple(kind.replace("created", "dropped") for kind in _CREATED_ENTRIES)
+_ALTERED_ENTRIES = ("altered_table", "altered_view")
+INSERTED = ("inserted_into_table", "inlined_insert")
+DELETED = ("deleted_from_table", "inlined_delete")
+COMPACTED = ("merge_adjacent", "rewrite_delete", "compacted_table", "inline_flush", "flushed_inlined")
+_KNOWN = {
+    "created_schema", "dropped_schema", *_CREATED_ENTRIES, *_DROPPED_ENTRIES, *_ALTERED_ENTRIES,
+    *INSERTED, *DELETED, *COMPACTED,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """What stands in the way: a kind of thing (`table`), its quoted name or its id, and what happened to it."""
+
+    thing: str
+    value: str
+    event: str
 
 
 @dataclass(frozen=True)
@@ -30,6 +42,11 @@ class Others:
             found.setdefault(change.kind, set()).add(change.value)
         return Others({kind: frozenset(values) for kind, values in found.items()})
 
+    @property
+    def unknown(self) -> list[str]:
+        """Kinds of changes that are not known, and that may stand in the way of anything."""
+        return sorted(self.values.keys() - _KNOWN)
+
     def did(self, value: str, *kinds: str) -> bool:
         return any(value in self.values.get(kind, ()) for kind in kinds)
 
@@ -43,69 +60,60 @@ class Others:
         return any(_folded(name) == _folded(other) for kind in kinds for other in self.values.get(kind, ()))
 
 
-def conflict(
-    own: Iterable[Change], others: Others, schema_ids: Mapping[str, int], schema_names: Mapping[int, str]
-) -> str | None:
-    """The first conflict, as the reason to give up, or None.
-
-    `schema_ids` and `schema_names` are the schemas as the transaction knew them, names in lower case.
-    """
-    for change in own:
-        reason = _reason(change, others, schema_ids, schema_names)
-        if reason:
-            return reason
-    return None
+def conflict(own: Iterable[Change], others: Others, schemas: Mapping[int, str]) -> Conflict | None:
+    """The first conflict, or None. `schemas` are the names of those that there were when the transaction began."""
+    if others.unknown:
+        return Conflict("change", ", ".join(others.unknown), "was made by another writer, of a kind that is not known")
+    found = (_conflict(change, others, schemas) for change in own)
+    return next((item for item in found if item), None)
 
 
-def _reason(
-    change: Change, others: Others, schema_ids: Mapping[str, int], schema_names: Mapping[int, str]
-) -> str | None:
+def _conflict(change: Change, others: Others, schemas: Mapping[int, str]) -> Conflict | None:
     kind, value = change.kind, change.value
     if kind == "created_schema":
-        return f"schema {value} was created by another writer too" if others.created(value, "created_schema") else None
-    if kind == "dropped_schema":
-        return _dropped_schema(value, others, schema_names)
-    if kind in _CREATED_ENTRIES:
-        return _created_entry(kind, value, others, schema_ids)
-    if kind in ("dropped_table", "dropped_view", "dropped_scalar_macro", "dropped_table_macro"):
-        return f"{_words(kind)} {value} was dropped by another writer too" if others.did(value, kind) else None
-    if kind in ("altered_table", "altered_view"):
-        dropped = others.did(value, kind.replace("altered", "dropped"))
-        state = "dropped" if dropped else "altered" if others.did(value, kind) else None
-        return f"{_words(kind)} {value} was {state} by another writer" if state else None
-    return _data(kind, value, others)
+        event = "was created by another writer too" if others.created(value, kind) else None
+    elif kind == "dropped_schema":
+        event = _dropped_schema(value, others, schemas)
+    elif kind in _CREATED_ENTRIES:
+        event = _created_entry(kind, value, others, schemas)
+    elif kind in _DROPPED_ENTRIES:
+        event = "was dropped by another writer too" if others.did(value, kind) else None
+    elif kind in _ALTERED_ENTRIES:
+        event = _altered_entry(kind, value, others)
+    else:
+        event = _data(kind, value, others)
+    return Conflict(_thing(kind), value, event) if event else None
 
 
-def _dropped_schema(value: str, others: Others, schema_names: Mapping[int, str]) -> str | None:
+def _dropped_schema(value: str, others: Others, schemas: Mapping[int, str]) -> str | None:
     if others.did(value, "dropped_schema"):
-        return f"schema {value} was dropped by another writer too"
-    name = schema_names.get(int(value))
-    if name is not None and others.created_in(name):
-        return f"schema {name} is to be dropped, and another writer created an entry in it"
-    return None
+        return "was dropped by another writer too"
+    return "got a new entry by another writer" if others.created_in(schemas[int(value)]) else None
 
 
-def _created_entry(kind: str, value: str, others: Others, schema_ids: Mapping[str, int]) -> str | None:
+def _created_entry(kind: str, value: str, others: Others, schemas: Mapping[int, str]) -> str | None:
     schema = _folded(value)[0]
-    if others.did(str(schema_ids.get(schema, "")), "dropped_schema"):
-        return f"schema {schema}, in which {value} is to be created, was dropped by another writer"
-    rivals = _CREATED_RELATIONS if kind in _CREATED_RELATIONS else _CREATED_MACROS
-    return f"{value} was created by another writer too" if others.created(value, *rivals) else None
+    if any(others.did(str(number), "dropped_schema") for number, name in schemas.items() if name.lower() == schema):
+        return "lost its schema, which was dropped by another writer"
+    rivals = _CREATED_RELATIONS if kind in _CREATED_RELATIONS else (kind,)
+    return "was created by another writer too" if others.created(value, *rivals) else None
+
+
+def _altered_entry(kind: str, value: str, others: Others) -> str | None:
+    if others.did(value, kind.replace("altered", "dropped")):
+        return "was dropped by another writer"
+    return "was altered by another writer too" if others.did(value, kind) else None
 
 
 def _data(kind: str, value: str, others: Others) -> str | None:
     if others.did(value, "dropped_table"):
-        return f"table {value} was dropped by another writer"
-    if kind in (*_INSERTED, *_DELETED) and others.did(value, "altered_table"):
-        return f"table {value} was altered by another writer"
-    if kind in _DELETED and others.did(value, *_DELETED):
-        return f"rows of table {value} were deleted by another writer"
-    if kind in _DELETED and others.did(value, *_COMPACTED):
-        return f"table {value} was compacted by another writer"
-    if kind in _COMPACTED and others.did(value, *_DELETED):
-        return f"rows of table {value} were deleted by another writer"
-    if kind in _COMPACTED and others.did(value, *_COMPACTED):
-        return f"table {value} was compacted by another writer too"
+        return "was dropped by another writer"
+    if kind in (*INSERTED, *DELETED) and others.did(value, "altered_table"):
+        return "was altered by another writer"
+    if kind in (*DELETED, *COMPACTED) and others.did(value, *DELETED):
+        return "lost rows that another writer deleted"
+    if kind in (*DELETED, *COMPACTED) and others.did(value, *COMPACTED):
+        return "was compacted by another writer"
     return None
 
 
@@ -113,5 +121,8 @@ def _folded(quoted_name: str) -> tuple[str, ...]:
     return tuple(part.lower() for part in quoted_parts(quoted_name))
 
 
-def _words(kind: str) -> str:
-    return kind.split("_", 1)[1].replace("_", " ")
+def _thing(kind: str) -> str:
+    for thing in ("schema", "view", "scalar_macro", "table_macro"):
+        if kind.endswith(thing):
+            return thing.replace("_", " ")
+    return "table"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, replace
+from dataclasses import fields, replace
+from operator import attrgetter
 
 import pyarrow as pa
 
@@ -20,6 +21,7 @@ _STATISTICS = (
     "column_id", "column_size_bytes", "value_count", "null_count", "min_value", "max_value", "contains_nan",
     "extra_stats",
 )  # fmt: skip
+_in_order = attrgetter(*(field.name for field in fields(ColumnStatistics)))
 
 
 def add_files(staging: Staging, table_id: int, partition_id: int | None, files: Iterable[WrittenFile]) -> None:
@@ -61,7 +63,7 @@ def add_files(staging: Staging, table_id: int, partition_id: int | None, files: 
 def _add_statistics(
     staging: Staging, table: str, file_id: int, table_id: int, statistics: ColumnStatistics, **more: str
 ) -> None:
-    values = dict(zip(_STATISTICS, astuple(statistics), strict=True))
+    values = dict(zip(_STATISTICS, _in_order(statistics), strict=True))
     staging.add(table, data_file_id=file_id, table_id=table_id, **values, **more)
 
 
@@ -91,8 +93,6 @@ def remove_files(staging: Staging, table: TableInfo, file_ids: Iterable[int]) ->
     ids, table_id = set(file_ids), table.id
     own = {file_id for file_id in ids if is_staged(file_id)}
     if own:
-        rows = staging.added.get("ducklake_data_file", ())
-        staging.discarded.extend(table.path + row["path"] for row in rows if row["data_file_id"] in own)
         staging.remove("ducklake_data_file", "data_file_id", own)
         for name in _BY_FILE:
             staging.remove(name, "data_file_id", own)
@@ -125,8 +125,6 @@ def remove_own_inlined(staging: Staging, table_id: int, places: set[int] | None)
 def add_delete_file(staging: Staging, table: TableInfo, file: DeletableFile, delete: WrittenDelete) -> None:
     """A delete file, in the place of the one that the data file has."""
     if file.delete_file_id is not None:
-        if is_staged(file.delete_file_id) and file.delete_path is not None:
-            staging.discarded.append(file.delete_path)
         staging.end("ducklake_delete_file", delete_file_id=file.delete_file_id)
     staging.add_versioned(
         "ducklake_delete_file",
@@ -156,3 +154,5 @@ def add_inlined_deletes(
         for position in positions:
             staging.add(name, file_id=file_id, row_id=position, begin_snapshot=staging.own)
     staging.log("inlined_delete", table_id)
+    # Without this note, DuckDB would merge or rewrite the files at the same time, and lose the deletes.
+    staging.log("deleted_from_table", table_id)

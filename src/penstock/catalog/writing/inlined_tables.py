@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.catalog.databases import Database
-from penstock.catalog.inlining import create_inlined_table_sql, inlinable, inlined_table_name
+from penstock.catalog.inlining import create_inlined_table_sql, holds_every_value, inlinable, inlined_table_name
 from penstock.catalog.objects import column_versions, columns_at
 from penstock.catalog.visibility import At
 from penstock.catalog.writing.numbering import Numbering, is_staged
@@ -42,9 +42,21 @@ def inlined_targets(database: Database, staging: Staging, numbering: Numbering) 
 
 
 def _existing(database: Database, table_id: int, columns: tuple[Column, ...], numbering: Numbering) -> InlinedTarget:
-    """The newest inlined table, where it has today's shape; else one for the table's newest schema version."""
     if is_staged(table_id):
         return InlinedTarget(numbering.real(table_id), numbering.schema_version, columns, False)
+    return _newest(database, table_id, columns)
+
+
+def keeps_every_value(database: Database, staging: Staging, table_id: int, columns: tuple[Column, ...]) -> bool:
+    """Whether the inlined table that a table's next rows go to can hold all values: one of ours can."""
+    if database.engine != "mysql" or is_staged(table_id) or table_id in staging.reshaped:
+        return True
+    target = _newest(database, table_id, columns)
+    return not target.exists or holds_every_value(database, target.name, columns)
+
+
+def _newest(database: Database, table_id: int, columns: tuple[Column, ...]) -> InlinedTarget:
+    """The newest inlined table, where it has today's shape; else one for the table's newest schema version."""
     rows = database.query(
         """SELECT v.schema_version, v.begin_snapshot, CASE WHEN i.table_id IS NULL THEN 0 ELSE 1 END
            FROM ducklake_schema_versions v
@@ -65,12 +77,19 @@ def _shape(columns: Iterable[Column]) -> list[tuple[object, ...]]:
 
 
 def create_tables(database: Database, targets: Iterable[InlinedTarget]) -> None:
+    new = [target for target in targets if not target.exists]
+    if new and not database.transactional_ddl:
+        _drop_leftovers(database, new)
+    for target in new:
+        database.execute(create_inlined_table_sql(database, target.name, target.columns))
+
+
+def _drop_leftovers(database: Database, targets: Iterable[InlinedTarget]) -> None:
+    """Tables of a commit that did not come through, where creating a table cannot be rolled back."""
+    registered = {name for (name,) in database.query("SELECT table_name FROM ducklake_inlined_data_tables")}
     for target in targets:
-        if not target.exists:
-            # Left by a commit that did not come through, where creating a table cannot be rolled back.
-            if not database.transactional_ddl:
-                database.execute(f"DROP TABLE IF EXISTS {database.identifier(target.name)}")
-            database.execute(create_inlined_table_sql(database, target.name, target.columns))
+        if target.name not in registered:
+            database.execute(f"DROP TABLE IF EXISTS {database.identifier(target.name)}")
 
 
 def register(database: Database, targets: Iterable[InlinedTarget]) -> None:

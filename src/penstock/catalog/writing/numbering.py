@@ -9,7 +9,7 @@ from typing import Any
 
 # Staged numbers are far above any that a catalog hands out. Files begin where the lowest 32 bits cannot be those of a
 # real file either: a scan joins deletes on them.
-_STAGED = 2**61
+FIRST_STAGED = 2**61
 _CATALOG, _FILES, _ROOM = 1, 2**31, 2**40
 
 
@@ -17,7 +17,7 @@ class StagedNumbers:
     """The numbers of one transaction; two transactions that show their own rows at once do not share any."""
 
     def __init__(self) -> None:
-        self.start = _STAGED + secrets.randbelow(2**20) * _ROOM
+        self.start = FIRST_STAGED + secrets.randbelow(2**20) * _ROOM
         self.snapshot = self.start
         self.schema_version = self.start + _ROOM - 1
         self._catalog, self._files = count(_CATALOG), count(_FILES)
@@ -44,7 +44,7 @@ class Numbering:
 
     def real(self, value: Any) -> Any:
         """A value of a catalog row, where a staged number gives way to its real one."""
-        if not isinstance(value, int) or value < _STAGED:
+        if not isinstance(value, int) or value < FIRST_STAGED:
             return value
         offset = value - self.staged.start
         if offset == 0:
@@ -57,4 +57,4 @@ class Numbering:
 
 
 def is_staged(number: int) -> bool:
-    return number >= _STAGED
+    return number >= FIRST_STAGED

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from penstock.catalog.databases import Database
+from penstock.catalog.writing.numbering import is_staged
+from penstock.errors import InvalidError
 from penstock.model.options import OptionValue
 
 
 def store_option(database: Database, option: OptionValue) -> None:
+    if option.scope_id is not None and is_staged(option.scope_id):
+        raise InvalidError(
+            f"option {option.name} cannot be set for a {option.scope} that the running transaction makes: options hold "
+            "at once, for every snapshot; set it after the transaction"
+        )
     scope = None if option.scope == "global" else option.scope
     where = '"key" = ? AND "scope" IS NULL' if scope is None else '"key" = ? AND "scope" = ? AND scope_id = ?'
     place = [option.name] if scope is None else [option.name, scope, option.scope_id]

@@ -55,8 +55,7 @@ def create_view(
 
 def rename_view(staging: Staging, view: View, schema: Schema, identifier: str, name: str) -> None:
     staging.end("ducklake_view", view_id=view.id)
-    if is_staged(view.id):
-        staging.unlog("created_view", quoted_name(schema.name, view.name))
+    staging.unlog("created_view", quoted_name(schema.name, view.name))
     _add_view(staging, view.id, identifier, schema, name, (view.dialect, view.sql, view.column_aliases))
     staging.log("created_view", quoted_name(schema.name, name))
 
@@ -64,9 +63,8 @@ def rename_view(staging: Staging, view: View, schema: Schema, identifier: str, n
 def drop_view(staging: Staging, view: View) -> None:
     staging.end("ducklake_view", view_id=view.id)
     staging.end("ducklake_tag", object_id=view.id)
-    if is_staged(view.id):
-        staging.unlog("created_view", quoted_name(view.schema, view.name))
-    else:
+    staging.unlog("created_view", quoted_name(view.schema, view.name))
+    if not is_staged(view.id):
         staging.log("dropped_view", view.id)
 
 
@@ -111,8 +109,9 @@ def create_macro(staging: Staging, schema: Schema, name: str, implementations: S
                 column_id=column_id,
                 parameter_name=parameter.name,
                 parameter_type=parameter.type,
-                default_value=parameter.default_value,
-                default_value_type=parameter.default_value_type,
+                # The extension fails on the whole lake where it finds no text here.
+                default_value="NULL" if parameter.default_value is None else parameter.default_value,
+                default_value_type=parameter.default_value_type or "unknown",
             )
     staging.log(f"created_{implementations[0].type}_macro", quoted_name(schema.name, name))
     return macro_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -11,9 +12,16 @@ import pyarrow as pa
 
 from penstock.catalog.databases import Database, Row
 from penstock.catalog.databases.base import InlinedColumn
-from penstock.catalog.writing.apply import apply, first_row_ids
+from penstock.catalog.writing.apply import add_rows, end_rows, first_row_ids
 from penstock.catalog.writing.staging import Staging
 from penstock.model.columns import Column
+
+_ATTEMPTS = 5
+_CATALOG_TABLE = re.compile(r"ducklake_\w+")
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 class StagedDatabase(Database):
@@ -27,29 +35,58 @@ class StagedDatabase(Database):
         self.inner = database
         self.staging = staging
         self.engine, self.dialect = database.engine, database.dialect
-        self._shown = 0
+        self._added: set[str] | None = None  # the catalog tables that hold their staged rows, inside a transaction
 
     @contextmanager
     def consistent(self) -> Iterator[None]:
         with self._lock:
-            if self._shown:
+            if self._added is not None:
                 yield
                 return
-            with self.inner.scratch():
-                self._shown += 1
+            with self._ended():
+                self._added = set()
                 try:
-                    apply(self.inner, self.staging, lambda value: value, first_row_ids(self.inner, self.staging))
+                    self._number_rows()
                     yield
                 finally:
-                    self._shown -= 1
+                    self._added = None
+
+    @contextmanager
+    def _ended(self) -> Iterator[None]:
+        """The transaction, with the rows that end. Another writer may be changing the same ones: then once more."""
+        # By now others, or this transaction itself, may have ended them for good.
+        which = f"(end_snapshot IS NULL OR end_snapshot > {self.staging.base.id})"
+        for attempt in range(1, _ATTEMPTS + 1):
+            with self.inner.scratch():
+                try:
+                    end_rows(self.inner, self.staging, _as_it_is, which)
+                except Exception as error:
+                    if attempt == _ATTEMPTS or not self.inner.is_collision(error):
+                        raise
+                    continue
+                yield
+                return
+
+    def _number_rows(self) -> None:
+        known = self.staging.shown_row_ids
+        if self.staging.growth.keys() - known.keys():
+            known.update({**first_row_ids(self.inner, self.staging), **known})
+
+    def _add(self, sql: str) -> None:
+        """Rows that are only added stand in nobody's way: they wait for a question about their table."""
+        assert self._added is not None
+        for table in set(_CATALOG_TABLE.findall(sql)) - self._added:
+            add_rows(self.inner, self.staging, table, _as_it_is, self.staging.shown_row_ids)
+            self._added.add(table)
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         with self.consistent():
+            self._add(sql)
             return self.inner.query(sql, parameters)
 
     def staged_inlined(self, table_id: int) -> Sequence[tuple[tuple[Column, ...], pa.Table, int]]:
         with self.consistent():
-            first = first_row_ids(self.inner, self.staging).get(table_id, 0)
+            first = self.staging.shown_row_ids.get(table_id, 0)
         return [
             (staged.columns, staged.rows, first + staged.first_row) for staged in self.staging.inlined.get(table_id, ())
         ]

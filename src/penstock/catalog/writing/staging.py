@@ -14,6 +14,7 @@ from penstock.model.columns import Column
 from penstock.model.snapshots import Snapshot
 from penstock.model.statistics import ColumnStatistics
 
+FILE_TABLES = ("ducklake_data_file", "ducklake_delete_file")
 CatalogRow = Mapping[str, Any]
 Where = Mapping[str, int | str | frozenset[int]]
 
@@ -24,6 +25,12 @@ class Ending:
 
     table: str
     where: Where
+
+    @property
+    def is_of_staged(self) -> bool:
+        """Whether it can only be about rows that are not committed."""
+        numbers = [value for value in self.where.values() if not isinstance(value, str)]
+        return any(is_staged(n) if isinstance(n, int) else all(map(is_staged, n)) for n in numbers)
 
     def matches(self, row: CatalogRow) -> bool:
         return all(
@@ -62,7 +69,7 @@ class Staging:
 
     base: Snapshot
     numbers: StagedNumbers = field(default_factory=StagedNumbers)
-    added: dict[str, list[CatalogRow]] = field(default_factory=dict)
+    added: dict[str, list[CatalogRow]] = field(default_factory=dict, repr=False)  # keys of files are in it
     endings: list[Ending] = field(default_factory=list)
     inlined: dict[int, list[InlinedRows]] = field(default_factory=dict)
     inlined_ended: dict[str, set[int]] = field(default_factory=dict)
@@ -70,7 +77,8 @@ class Staging:
     reshaped: dict[int, tuple[Column, ...]] = field(default_factory=dict)
     changes: dict[Change, None] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)  # written by this transaction
-    discarded: list[str] = field(default_factory=list)  # of those, the ones that it does not need in the end
+    # The first row id of what is added to a table, as it is shown before the commit gives the real one.
+    shown_row_ids: dict[int, int] = field(default_factory=dict)
 
     @property
     def own(self) -> int:
@@ -80,6 +88,23 @@ class Staging:
     @property
     def is_empty(self) -> bool:
         return not (self.added or self.endings or self.inlined or self.inlined_ended or self.changes)
+
+    @property
+    def renamed(self) -> tuple[Change, ...]:
+        """What renaming does to tables and views that others know, whose log only has the new name."""
+        tables = {row["table_id"] for row in self.added.get("ducklake_table", ())}
+        views = {row["view_id"] for row in self.added.get("ducklake_view", ())}
+        return tuple(
+            Change(kind, str(number))
+            for kind, numbers in (("altered_table", tables), ("altered_view", views))
+            for number in sorted(numbers)
+            if not is_staged(number)
+        )
+
+    def unused_files(self) -> list[str]:
+        """Files that were written and are not part of what is staged any more."""
+        used = {_file_name(row["path"]) for table in FILE_TABLES for row in self.added.get(table, ())}
+        return [path for path in self.files if _file_name(path) not in used]
 
     def copy(self) -> Staging:
         """A copy that later changes do not reach."""
@@ -94,7 +119,7 @@ class Staging:
             dict(self.reshaped),
             dict(self.changes),
             list(self.files),
-            list(self.discarded),
+            self.shown_row_ids,
         )
 
     def add(self, table: str, **values: Any) -> None:
@@ -110,7 +135,8 @@ class Staging:
         ending = Ending(table, given)
         kept = [row for row in self.added.get(table, ()) if not ending.matches(row)]
         self._replace(table, kept)
-        self.endings.append(ending)
+        if not ending.is_of_staged and ending not in self.endings:
+            self.endings.append(ending)
 
     def remove(self, table: str, key: str, values: Collection[int]) -> None:
         """Take back rows that this transaction added."""
@@ -151,3 +177,7 @@ class Staging:
             self.added[table] = list(rows)
         else:
             self.added.pop(table, None)
+
+
+def _file_name(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from penstock.catalog.writing.numbering import is_staged
 from penstock.catalog.writing.schemas import own_path
-from penstock.catalog.writing.staging import Staging
+from penstock.catalog.writing.staging import Ending, Staging
 from penstock.model.changes import quoted_name
 from penstock.model.evolution import ColumnRow, Evolution
 from penstock.model.objects import Schema, SortKey, TableInfo
@@ -38,9 +38,9 @@ def create_table(staging: Staging, schema: Schema, name: str, rows: Iterable[Col
 
 
 def drop_table(staging: Staging, table: TableInfo) -> None:
+    staging.unlog("created_table", quoted_name(table.schema.name, table.name))
     if is_staged(table.id):
         staging.forget(table.id)
-        staging.unlog("created_table", quoted_name(table.schema.name, table.name))
         return
     for catalog_table in _VERSIONED_BY_TABLE:
         staging.end(catalog_table, table_id=table.id)
@@ -52,8 +52,7 @@ def drop_table(staging: Staging, table: TableInfo) -> None:
 def rename_table(staging: Staging, table: TableInfo, stored_path: tuple[str, bool], name: str) -> None:
     """The same table, in the same directory, under another name."""
     staging.end("ducklake_table", table_id=table.id)
-    if is_staged(table.id):
-        staging.unlog("created_table", quoted_name(table.schema.name, table.name))
+    staging.unlog("created_table", quoted_name(table.schema.name, table.name))
     path, is_relative = stored_path
     staging.add_versioned(
         "ducklake_table",
@@ -70,13 +69,28 @@ def rename_table(staging: Staging, table: TableInfo, stored_path: tuple[str, boo
 
 def change_columns(staging: Staging, table_id: int, evolution: Evolution) -> None:
     if evolution.ended:
-        staging.end("ducklake_column", table_id=table_id, column_id=evolution.ended)
-    dropped = set(evolution.ended) - {row.id for row in evolution.added}
-    if dropped:
-        staging.end("ducklake_column_tag", table_id=table_id, column_id=dropped)
+        _end_columns(staging, table_id, frozenset(evolution.ended))
     _add_columns(staging, table_id, evolution.added)
     staging.new_schema_version(table_id)
     staging.log("altered_table", table_id)
+
+
+def _end_columns(staging: Staging, table_id: int, ids: frozenset[int]) -> None:
+    """End columns; of those that this very transaction made and wrote files under, a row stays that no snapshot shows.
+
+    Readers learn from it what names and types the files may hold, and nobody gives their ids to other columns.
+    """
+    where: dict[str, int | str | frozenset[int]] = {"table_id": table_id, "column_id": ids}
+    own = [row for row in staging.added.get("ducklake_column", ()) if Ending("", where).matches(row)]
+    staging.end("ducklake_column", **where)
+    if has_files(staging, table_id):
+        for row in own:
+            staging.add("ducklake_column", **{**row, "end_snapshot": staging.own})
+
+
+def has_files(staging: Staging, table_id: int) -> bool:
+    """Whether the transaction wrote data files of a table."""
+    return any(row["table_id"] == table_id for row in staging.added.get("ducklake_data_file", ()))
 
 
 def _add_columns(staging: Staging, table_id: int, rows: Iterable[ColumnRow]) -> None:

@@ -2,6 +2,6 @@
 
 from penstock.storage.parquet.options import FileOptions
 from penstock.storage.parquet.plan import SortColumn, WritePlan, check_writable
-from penstock.storage.parquet.writer import MEMORY_LIMIT, write_files
+from penstock.storage.parquet.writer import MEMORY_LIMIT, delete_written, write_files
 
-__all__ = ["MEMORY_LIMIT", "FileOptions", "SortColumn", "WritePlan", "check_writable", "write_files"]
+__all__ = ["MEMORY_LIMIT", "FileOptions", "SortColumn", "WritePlan", "check_writable", "delete_written", "write_files"]

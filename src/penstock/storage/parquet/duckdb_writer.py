@@ -66,7 +66,7 @@ class DuckDBFile(OpenFile):
     def _copy(self, rows: pa.Table, target: str) -> WrittenFile:
         connection = _connection(self._key is not None).cursor()
         if self._key:
-            connection.execute(f"SET VARIABLE {_KEY} = from_base64({text_literal(self._key)})")
+            connection.execute(f"SET VARIABLE {_KEY} = from_base64(?)", [self._key])
         connection.register("rows", rows)
         statement = f"COPY ({_select(self.plan, rows)}) TO {text_literal(target)} ({self._options(rows)})"
         try:
@@ -165,8 +165,8 @@ def _field_id(column: Column) -> str:
 
 def _check(columns: tuple[Column, ...], rows: pa.Table) -> None:
     """What DuckDB would not refuse, or not with the column's name."""
+    check_not_null(columns, rows)
     for position, column in enumerate(columns):
-        check_not_null(column, rows.column(position))
         if not any(item.type.name == "interval" for item in column.walk()):
             continue
         for chunk in rows.column(position).chunks:

@@ -16,7 +16,7 @@ from penstock.storage.parquet.observations import beside_footer
 from penstock.storage.parquet.plan import WritePlan
 from penstock.storage.parquet.schema import file_schema
 from penstock.storage.parquet.statistics import footer_statistics
-from penstock.storage.parquet.values import to_file_form
+from penstock.storage.parquet.values import check_not_null, to_file_form
 
 PartitionValues = tuple[str | None, ...]
 _PYARROW_CODECS = {"uncompressed": "none", "lz4_raw": "lz4"}
@@ -93,6 +93,7 @@ class ArrowFile(OpenFile):
         return position
 
     def write(self, rows: pa.Table) -> None:
+        check_not_null(self.plan.columns, rows)
         arrays = [to_file_form(column, rows.column(i)) for i, column in enumerate(self.plan.columns)]
         if self.plan.row_ids:
             arrays.append(rows.column(len(self.plan.columns)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import cache
 from typing import Any
@@ -18,19 +18,25 @@ from penstock.storage.parquet.schema import WellKnownBinary, file_field, file_ty
 
 _UUID = re.compile(r"\{?[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}\}?", re.IGNORECASE)
 _LARGEST = {"int128": 2.0**127, "uint128": 2.0**128}
-_LONGEST_SAMPLE = 100
+_LONGEST_SAMPLE = 200
 
 
-def check_not_null(column: Column, values: pa.ChunkedArray) -> None:
-    if not column.nulls_allowed and values.null_count:
+def check_not_null(columns: Sequence[Column], rows: pa.Table) -> None:
+    """InvalidError names a column that takes no NULL and has one, and shows such a row. The columns are the first."""
+    for position, column in enumerate(columns):
+        values = rows.column(position)
+        if column.nulls_allowed or not values.null_count:
+            continue
+        bad = rows.slice(pc.index(pc.is_null(values), True).as_py(), 1)
+        row = ", ".join(f"{item.name}: {sample(bad.column(i)[0])}" for i, item in enumerate(columns))
         raise InvalidError(
-            f"column {column.name!r} is NOT NULL, but {values.null_count} of {len(values)} rows have no value for it"
+            f"column {column.name!r} is NOT NULL, but {values.null_count} of {len(values)} rows have no value for it, "
+            f"such as ({_shortened(row)})"
         )
 
 
 def to_file_form(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
     """The values of a top-level column as its file holds them; InvalidError names the column and a bad value."""
-    check_not_null(column, values)
     kind = file_type(column)
     if values.type == kind and not column.type.nested and column.type.name not in _CONVERSIONS:
         return values
@@ -102,6 +108,10 @@ def sample(value: Any) -> str:
         text = repr(value.as_py())
     except (ValueError, OverflowError):
         text = str(value.cast(pa.string()))  # a date that Python has no value for
+    return _shortened(text)
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_SAMPLE else text[:_LONGEST_SAMPLE] + "..."
 
 

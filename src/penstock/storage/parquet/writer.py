@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from penstock.errors import InvalidError
 from penstock.model.statistics import WrittenFile
-from penstock.storage.filesystems import delete_file
+from penstock.storage.filesystems import delete_file, list_files
 from penstock.storage.parquet.duckdb_writer import DuckDBFile
 from penstock.storage.parquet.files import ArrowFile, OpenFile, PartitionValues
+from penstock.storage.parquet.names import is_of_write
 from penstock.storage.parquet.partitions import in_order, split
 from penstock.storage.parquet.plan import WritePlan, check_writable
 from penstock.storage.parquet.schema import needs_duckdb
@@ -57,6 +58,13 @@ def write_files(
         raise
     finally:
         writer.spill.close()
+
+
+def delete_written(plan: WritePlan) -> None:
+    """Delete every file that a write has made, also those that nobody was told of."""
+    for path in list_files(plan.directory):
+        if is_of_write(path, plan.write_id):
+            delete_file(path)
 
 
 @dataclass
@@ -172,13 +180,25 @@ class _Writer:
             return
         full = rows.num_rows - rows.num_rows % self._plan.options.row_group_size
         count = full if full and not everything and not self._at_once else rows.num_rows
-        file, stays_open = self._file(partition)
-        file.write(in_order(rows.slice(0, count), self._plan.sort))
+        for piece in self._pieces(in_order(rows.slice(0, count), self._plan.sort)):
+            file = self._file(partition)
+            file.write(piece)
+            if not file.appends or file.size >= self._plan.options.target_file_size:
+                yield self._close(partition)
         for batch in rows.slice(count).to_batches():
             partition.add(batch, batch.nbytes)
         self._gathered += partition.bytes
-        if not stays_open or file.size >= self._plan.options.target_file_size:
+        if partition.file and self._open > _MOST_OPEN_FILES:
             yield self._close(partition)
+
+    def _pieces(self, rows: pa.Table) -> Iterator[pa.Table]:
+        """Row groups; or whole files, of about the same size, where a file is written at once."""
+        count = self._plan.options.row_group_size
+        if not self._kind.appends:
+            files = max(1, round(rows.nbytes / self._whole_bytes))
+            count = -(-rows.num_rows // files)
+        for start in range(0, rows.num_rows, count):
+            yield rows.slice(start, count)
 
     def _taken(self, partition: _Partition) -> pa.Table:
         """All the rows of a partition that are not written yet, which it then no longer holds."""
@@ -191,14 +211,12 @@ class _Writer:
         # Many small pieces are slower to write than to copy.
         return table.combine_chunks() if table.num_rows < len(batches) * _SMALL_PIECE else table
 
-    def _file(self, partition: _Partition) -> tuple[OpenFile, bool]:
-        """The partition's file, and whether it can be kept open for more."""
-        if partition.file:
-            return partition.file, True
-        partition.file = self._kind(self._plan, partition.values)
-        self._paths.append(partition.file.path)
-        self._open += 1
-        return partition.file, partition.file.appends and self._open <= _MOST_OPEN_FILES
+    def _file(self, partition: _Partition) -> OpenFile:
+        if partition.file is None:
+            partition.file = self._kind(self._plan, partition.values)
+            self._paths.append(partition.file.path)
+            self._open += 1
+        return partition.file
 
     def _close(self, partition: _Partition) -> WrittenFile:
         assert partition.file is not None

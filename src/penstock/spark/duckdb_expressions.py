@@ -1,0 +1,90 @@
+"""DuckDB's expressions, as the catalog keeps them: read and printed by DuckDB's own parser, and put as Spark's."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+
+from penstock.errors import InvalidError
+from penstock.model.changes import quoted_name
+
+Node = dict[str, Any]
+
+_QUOTED = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`)""")
+_TEXT_TYPE = re.compile(r"\bVARCHAR\b(?!\s*\()", re.IGNORECASE)
+_SELECT = "SELECT "
+
+
+def calculator() -> duckdb.DuckDBPyConnection:
+    """An empty DuckDB."""
+    return duckdb.connect()
+
+
+def printed(sql: str) -> str:
+    """An expression as DuckDB prints it; names may stand in backticks too."""
+    parts = _QUOTED.split(sql)
+    parts[1::2] = (quoted_name(part[1:-1].replace("``", "`")) if part[0] == "`" else part for part in parts[1::2])
+    try:
+        return str(duckdb.SQLExpression("".join(parts)))
+    except duckdb.Error as error:
+        raise InvalidError(f"{sql!r} is not an expression: {str(error).splitlines()[0]}") from None
+
+
+def spark_sql(sql: str) -> str:
+    """The text of a DuckDB expression as Spark reads it: names in backticks, strings without backslashes."""
+    parts = _QUOTED.split(sql)
+    parts[0::2] = (_TEXT_TYPE.sub("STRING", part) for part in parts[0::2])
+    parts[1::2] = (_spark_quoted(part) for part in parts[1::2])
+    return "".join(parts)
+
+
+def _spark_quoted(part: str) -> str:
+    if part[0] == "'":
+        return part.replace("\\", "\\\\")
+    name = part[1:-1].replace('""', '"') if part[0] == '"' else part[1:-1]
+    return f"`{name.replace('`', '``')}`"
+
+
+def nodes(sql: str) -> list[Node]:
+    """Every node of an expression's tree; none where DuckDB cannot read it."""
+    return list(_walk(_select_list(_tree(sql))))
+
+
+def column_paths(sql: str) -> list[tuple[str, ...]]:
+    """The columns that an expression names, by their parts: ("s", "a") is the field a of s."""
+    return [tuple(node["column_names"]) for node in nodes(sql) if node["class"] == "COLUMN_REF"]
+
+
+def renamed(sql: str, old: str, new: str) -> str:
+    """The expression with another name for a column."""
+    tree = _tree(sql)
+    for node in _walk(_select_list(tree)):
+        if node["class"] == "COLUMN_REF" and node["column_names"][0].lower() == old.lower():
+            node["column_names"][0] = new
+    with calculator() as connection:
+        [[text]] = connection.execute("SELECT json_deserialize_sql(CAST($1 AS JSON))", [json.dumps(tree)]).fetchall()
+    return str(text).removeprefix(_SELECT)
+
+
+def _tree(sql: str) -> Any:
+    with calculator() as connection:
+        [[text]] = connection.execute("SELECT json_serialize_sql($1)", [_SELECT + sql]).fetchall()
+    return json.loads(text)
+
+
+def _select_list(tree: Any) -> Any:
+    return [] if tree["error"] else tree["statements"][0]["node"]["select_list"]
+
+
+def _walk(tree: Any) -> Iterator[Node]:
+    if isinstance(tree, dict):
+        if "class" in tree:
+            yield tree
+        tree = list(tree.values())
+    if isinstance(tree, list):
+        for item in tree:
+            yield from _walk(item)

@@ -1,0 +1,73 @@
+"""What macros and views must be for DuckDB to load the lake that keeps them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import duckdb
+
+from penstock.errors import InvalidError, UnsupportedError
+from penstock.model.columns import Column
+from penstock.model.objects import MacroImplementation, MacroParameter
+from penstock.model.reshape import duckdb_type
+from penstock.model.types import parse_type
+from penstock.spark.duckdb_expressions import calculator, printed
+
+_UNKNOWN = "unknown"
+
+
+def check_query(sql: str, what: str) -> None:
+    """Refuse what DuckDB does not read as one query."""
+    try:
+        with calculator() as connection:
+            statements = connection.extract_statements(sql)
+    except duckdb.Error as error:
+        raise InvalidError(f"{what} is not a query that DuckDB can read: {str(error).splitlines()[0]}") from None
+    if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
+        raise InvalidError(f"{what} is not one query: {sql!r}")
+
+
+def check_macro(name: str, implementation: MacroImplementation) -> None:
+    """Refuse a macro that DuckDB cannot load.
+
+    DuckDB reads all macros of a lake, whatever their dialect, before anything else in it: one that it cannot read
+    would shut it out of the whole lake.
+    """
+    what = f"macro {name} (DuckDB reads every macro, and not the lake if it cannot)"
+    if implementation.type == "table":
+        check_query(implementation.sql, what)
+    else:
+        try:
+            printed(implementation.sql)
+        except InvalidError as error:
+            raise InvalidError(f"{what}: {error}") from None
+    names = [parameter.name.lower() for parameter in implementation.parameters]
+    if "" in names or len(set(names)) < len(names):
+        raise InvalidError(f"macro {name}: each parameter needs a name of its own, and not {', '.join(names)}")
+    for parameter in implementation.parameters:
+        _check_parameter(name, parameter)
+
+
+def _check_parameter(macro: str, parameter: MacroParameter) -> None:
+    place = f"parameter {parameter.name} of macro {macro}"
+    _type(parameter.type, place)
+    if parameter.default_value in (None, "NULL"):
+        if parameter.default_value_type not in (None, _UNKNOWN):
+            raise InvalidError(f"{place} has no default, so the type of that is {_UNKNOWN!r}")
+        return
+    kind = _type(parameter.default_value_type or "", place)
+    try:
+        with calculator() as connection:
+            connection.execute(f"SELECT CAST($1 AS {kind})", [parameter.default_value])
+    except duckdb.Error as error:
+        raise InvalidError(f"the default of {place}: {str(error).splitlines()[0]}") from None
+
+
+def _type(name: str, place: str) -> str:
+    if name == _UNKNOWN:
+        return "VARCHAR"
+    with suppress(UnsupportedError):
+        kind = parse_type(name)
+        if not kind.nested:
+            return duckdb_type(Column(0, "", kind, 0))
+    raise InvalidError(f"{place} has the type {name!r}; write a DuckLake type that is not nested, or {_UNKNOWN!r}")

@@ -1,0 +1,85 @@
+"""Writers that need no Spark: they stage rows and files themselves, and commit them as every statement does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.catalog import objects
+from penstock.catalog.attach import AttachOptions, open_catalog
+from penstock.catalog.inlining import inlined_statistics
+from penstock.catalog.writing import tables as staged_tables
+from penstock.catalog.writing.commit import CommitInfo, RetryPolicy
+from penstock.catalog.writing.files import add_files, add_inlined
+from penstock.model.columns import Column
+from penstock.model.evolution import column_rows
+from penstock.model.objects import TableInfo
+from penstock.model.statistics import WrittenFile
+from penstock.model.types import Type
+from penstock.storage.parquet import FileOptions, WritePlan, write_files
+from penstock.transaction import Transaction
+
+ID = (Column(1, "id", Type("int64"), 0),)
+
+
+class Writer:
+    """One connection to a lake; the lake is made if it is not there."""
+
+    def __init__(self, uri: str, data_path: str, retries: RetryPolicy | None = None) -> None:
+        self.catalog = open_catalog(uri, AttachOptions(data_path))
+        self._retries = retries or RetryPolicy()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.catalog.database.close()
+
+    @contextmanager
+    def transaction(self, **info: str) -> Iterator[Transaction]:
+        transaction = Transaction(self.catalog, CommitInfo(**info), self._retries)
+        try:
+            yield transaction
+            transaction.commit()
+        except BaseException:
+            transaction.roll_back()
+            raise
+
+    def create_table(self, name: str, columns: Sequence[Column] = ID) -> None:
+        with self.transaction() as transaction:
+            self.stage_table(transaction, name, columns)
+
+    def stage_table(self, transaction: Transaction, name: str, columns: Sequence[Column] = ID) -> None:
+        shown = transaction.shown()
+        [main] = objects.schemas(shown.database, shown.at, shown.data_path)
+        table = staged_tables.create_table(transaction.staging, main, name, column_rows(columns))
+        transaction.staging.reshaped[table.id] = tuple(columns)
+
+    def table(self, transaction: Transaction, name: str) -> TableInfo:
+        shown = transaction.shown()
+        return objects.find_table(shown.database, shown.at, shown.data_path, "main", name)
+
+    def append(self, name: str, *values: Any, **info: str) -> None:
+        """One snapshot with rows that are kept in the catalog."""
+        with self.transaction(**info) as transaction:
+            rows = pa.table({"id": pa.array(values, pa.int64())})
+            add_inlined(transaction.staging, self.table(transaction, name).id, ID, rows, inlined_statistics(ID, rows))
+
+    def append_file(self, name: str, *values: Any, **info: str) -> None:
+        """One snapshot with rows that are in a file."""
+        with self.transaction(**info) as transaction:
+            self.stage_file(transaction, name, *values)
+
+    def stage_file(self, transaction: Transaction, name: str, *values: Any) -> None:
+        table = self.table(transaction, name)
+        plan = WritePlan(ID, table.path, FileOptions())
+        batch = pa.RecordBatch.from_arrays([pa.array(values, pa.int64())], names=["id"])
+        files: list[WrittenFile] = list(write_files(plan, [batch]))
+        transaction.staging.files.extend(table.path + file.path for file in files)
+        add_files(transaction.staging, table.id, None, files)
