@@ -22,7 +22,6 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import penstock
 
-RUNS = int(__import__("os").environ.get("RUNS", "5"))
 YEAR_AND_MONTH = ["year(l_shipdate)", "month(l_shipdate)"]
 _numbers = count()
 
@@ -46,10 +45,10 @@ def measured(call: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - wall, cpu_seconds() - cpu
 
 
-def compare(name: str, ours: Callable[[], object], theirs: Callable[[], object]) -> None:
+def compare(name: str, ours: Callable[[], object], theirs: Callable[[], object], repeat: int) -> None:
     """Both warmed once, then turn by turn; the ratio of the medians."""
     ours(), theirs()
-    runs = [(measured(ours), measured(theirs)) for _ in range(RUNS)]
+    runs = [(measured(ours), measured(theirs)) for _ in range(repeat)]
     for index, unit in enumerate(("wall", "CPU")):
         mine = statistics.median(run[0][index] for run in runs)
         other = statistics.median(run[1][index] for run in runs)
@@ -66,17 +65,20 @@ def written(lake: penstock.Lake, rows: DataFrame, partitioned_by: list[str], dis
     return len(files)
 
 
-def plain(spark: SparkSession, lake: penstock.Lake, source: Path, scratch: Path) -> None:
+def plain(spark: SparkSession, lake: penstock.Lake, source: Path, scratch: Path, repeat: int) -> None:
     rows = spark.read.parquet(str(source))
     compare(
         "unpartitioned",
         lambda: written(lake, rows, [], "auto"),
         lambda: rows.write.mode("overwrite").parquet(f"{scratch}/plain"),
+        repeat,
     )
     shutil.rmtree(scratch / "plain")
 
 
-def partitioned(spark: SparkSession, lake: penstock.Lake, source: Path, scratch: Path, distribution: str) -> None:
+def partitioned(
+    spark: SparkSession, lake: penstock.Lake, source: Path, scratch: Path, distribution: str, repeat: int
+) -> None:
     rows = spark.read.parquet(str(source))
     keyed = rows.withColumns({"year": F.year("l_shipdate"), "month": F.month("l_shipdate")})
     target = scratch / "partitioned"
@@ -84,6 +86,7 @@ def partitioned(spark: SparkSession, lake: penstock.Lake, source: Path, scratch:
         f"by year and month, {distribution}",
         lambda: written(lake, rows, YEAR_AND_MONTH, distribution),
         lambda: keyed.write.mode("overwrite").partitionBy("year", "month").parquet(str(target)),
+        repeat,
     )
     files = written(lake, rows, YEAR_AND_MONTH, distribution)
     print(f"  files: penstock {files}, other {len(list(target.rglob('*.parquet')))}", flush=True)
@@ -93,6 +96,7 @@ def partitioned(spark: SparkSession, lake: penstock.Lake, source: Path, scratch:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1)
+    parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--only", choices=["plain", "partitioned"])
     parser.add_argument("--distributions", nargs="*", default=["auto"])
     parser.add_argument("--directory", type=Path, help="keeps the generated data for the next run")
@@ -104,10 +108,10 @@ def main() -> None:
         source = lakes.lineitem_parquet(directory, arguments.scale)
         lake = penstock.attach(f"ducklake:sqlite:{scratch}/lake.sqlite", data_path=f"{scratch}/data/", spark=spark)
         if arguments.only != "partitioned":
-            plain(spark, lake, source, Path(scratch))
+            plain(spark, lake, source, Path(scratch), arguments.runs)
         if arguments.only != "plain":
             for distribution in arguments.distributions:
-                partitioned(spark, lake, source, Path(scratch), distribution)
+                partitioned(spark, lake, source, Path(scratch), distribution, arguments.runs)
         lake.close()
     spark.stop()
 
