@@ -12,6 +12,7 @@ from interop.reference import METADATA
 from interop.writing import attached
 from penstock import Snapshot
 
+ODD_NAMES = "id INT, `emoji 😀` STRING, ctid STRING, `a.b` STRING, `q\"u'o` STRING, `ba``ck` STRING"
 INLINED, FILED = "inlined_insert", "inserted_into_table"
 
 
@@ -57,13 +58,13 @@ def test_rows_that_the_catalog_cannot_hold_go_to_files(catalog: Catalog, spark: 
         nested = lake.create_table("brackets", rows.schema)
         shapes = lake.create_table("shapes", "id INT, g GEOMETRY")
         variants = lake.create_table("variants", "id INT, v VARIANT")
-        odd = lake.create_table("odd", "id INT, `emoji 😀` STRING, ctid STRING")
+        odd = lake.create_table("odd", ODD_NAMES)
         made = [
             nested.append(rows),
             nested.append(rows.selectExpr("id", "array(array('fine')) AS nested", "t")),
             shapes.append(spark.sql("SELECT 1, st_geomfromwkb(X'0101000000000000000000F03F0000000000000040')")),
             variants.append(spark.sql("SELECT 1, parse_json('{\"a\": [1]}')")),
-            odd.append(spark.sql("SELECT 1, 'x', 'y'")),
+            odd.append(spark.sql("SELECT 1, 'x', 'y', 'z', '\"', '`'")),
         ]
         duckdb, sqlite = catalog.kind == "duckdb", catalog.kind == "sqlite"
         kept = [duckdb, True, False, duckdb, duckdb or sqlite]
@@ -87,6 +88,27 @@ def test_a_table_that_the_extension_made(catalog: Catalog, spark: SparkSession) 
         expected = FILED if catalog.kind == "mysql" else INLINED
         assert kinds(*made)[1] == expected
     assert_same_tables(catalog, spark, "plain", "times")
+
+
+def test_all_rows_are_replaced(file_catalog: Catalog, spark: SparkSession) -> None:
+    """By rows in files and in the catalog, also by such as are read from the table itself."""
+    rows = spark.sql("SELECT id, concat('t', id) AS t FROM range(0, 30, 1, 1)")
+    with attached(file_catalog, spark) as lake:
+        table = lake.create_table("t", rows)
+        table.append(rows.limit(2))
+        table.overwrite(table.read().where("id % 2 = 0").selectExpr("t", "id + 100 AS id"), by_name=True)
+        assert sorted(row.id for row in table.read().collect())[:2] == [100, 100]
+        table.overwrite(rows.limit(3))
+        table.append(table.read())
+        assert table.read().count() == 6
+        before = lake.current_snapshot()
+        table.overwrite(rows.where("false"))
+        assert table.read().count() == 0
+        assert table.read(version=before.id).count() == 6
+        table.append(rows.limit(1))
+    with file_catalog.reference() as reference:
+        reference.execute("INSERT INTO t VALUES (1, 'theirs')")
+    assert_same_tables(file_catalog, spark, "t")
 
 
 def test_statistics_of_inlined_rows(file_catalog: Catalog, spark: SparkSession) -> None:

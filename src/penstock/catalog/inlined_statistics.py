@@ -40,10 +40,10 @@ def inlined_statistics(columns: Sequence[Column], rows: pa.Table) -> tuple[Colum
             leaf.id,
             value_count=len(values) - values.null_count,
             null_count=values.null_count,
-            minimum=_before_nul(low),
-            maximum=_after_nul(high),
+            minimum=low,
+            maximum=high,
             contains_nan=nan,
-        )
+        ).storable()
         for (leaf, values), (low, high, nan) in zip(found, bounds, strict=True)
     )
 
@@ -105,13 +105,3 @@ def _extremes(leaf: Column, value: str) -> tuple[str, str, str]:
 
 def _is_float(leaf: Column) -> bool:
     return leaf.type.order is Order.FLOAT
-
-
-def _before_nul(text: str | None) -> str | None:
-    """The text, or one that is less."""
-    return None if text is None else text.split("\0", 1)[0]
-
-
-def _after_nul(text: str | None) -> str | None:
-    """The text, or one that is greater."""
-    return text if text is None or "\0" not in text else text.split("\0", 1)[0] + "\x01"

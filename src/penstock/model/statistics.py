@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,15 @@ class ColumnStatistics:
     maximum: str | None = None
     contains_nan: bool | None = None
     extra: str | None = None
+
+    def storable(self) -> ColumnStatistics:
+        """The same with bounds that every database can store: not all take a NUL in a text."""
+        low, high = self.minimum, self.maximum
+        if low is not None and "\0" in low:
+            low = low.partition("\0")[0]
+        if high is not None and "\0" in high:
+            high = high.partition("\0")[0] + "\1"
+        return self if (low, high) == (self.minimum, self.maximum) else replace(self, minimum=low, maximum=high)
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,13 @@ from penstock.model.bounding_boxes import merged_extra
 from penstock.model.statistics import ColumnStatistics
 from penstock.model.types import Order, Type
 
-_MOMENT = re.compile(r"(-?\d+)-(\d\d)-(\d\d)(.*?)(?: ?\(BC\))?", re.DOTALL)
+_NAN = "nan"
+_MOMENT = re.compile(r"(-?\d+)-(\d\d)-(\d\d)(.*)")
 
 
 @dataclass(frozen=True)
 class TableColumnStatistics:
-    """A row of `ducklake_table_column_stats`; a bound that is None is not known."""
+    """A row of `ducklake_table_column_stats`; a bound that is None is not known. No NaN is a bound."""
 
     column_id: int
     contains_null: bool | None
@@ -26,37 +27,52 @@ class TableColumnStatistics:
     maximum: str | None
     extra: str | None = None
 
+    @property
+    def is_unbounded(self) -> bool:
+        return self.minimum is None and self.maximum is None
 
-def first(statistics: ColumnStatistics) -> TableColumnStatistics:
-    """What one set of rows says by itself."""
-    nulls = statistics.null_count
-    return TableColumnStatistics(
-        statistics.column_id,
-        None if nulls is None else nulls > 0,
-        statistics.contains_nan,
-        statistics.minimum,
-        statistics.maximum,
-        statistics.extra,
-    )
+    def without_nan(self) -> TableColumnStatistics:
+        """The same with a flag in the place of bounds that are NaN, as DuckDB writes them for inlined rows."""
+        if _NAN not in (self.minimum, self.maximum):
+            return self
+        low, high = (None if bound == _NAN else bound for bound in (self.minimum, self.maximum))
+        return replace(self, contains_nan=True, minimum=low, maximum=high)
 
 
-def merged(known: TableColumnStatistics, new: ColumnStatistics, type: Type) -> TableColumnStatistics | None:
-    """What is known of a table's column after more rows came, or None where that is not a bound any more.
+def first(new: ColumnStatistics, type: Type) -> TableColumnStatistics | None:
+    """What one set of rows says by itself, or None where that is no bound.
 
     DuckDB takes two missing bounds to mean that every value so far was NULL, unless the type has no bounds at all.
     """
-    other = first(new)
+    nulls = None if new.null_count is None else new.null_count > 0
+    stated = TableColumnStatistics(new.column_id, nulls, new.contains_nan, new.minimum, new.maximum, new.extra)
+    unknown = stated.is_unbounded and new.value_count != 0 and not new.contains_nan and type.order is not Order.NONE
+    return None if unknown else stated
+
+
+def merged(known: TableColumnStatistics, new: ColumnStatistics, type: Type) -> TableColumnStatistics | None:
+    """What is known of a table's column after more rows came, or None where that is not a bound any more."""
+    other = first(new, type)
+    if other is None:
+        return None
     nulls = _either(known.contains_null, other.contains_null)
     nan = _either(known.contains_nan, other.contains_nan)
     if new.value_count == 0:
         return replace(known, contains_null=nulls)
-    if known.minimum is None and known.maximum is None:
-        extra = merged_extra(known.extra, other.extra) if known.extra else other.extra
-        return replace(other, contains_null=nulls, contains_nan=nan, extra=extra)
+    if type.order is Order.NONE:
+        is_first = known.extra is None and known.contains_null
+        extra = other.extra if is_first else merged_extra(known.extra, other.extra)
+        return replace(other, contains_null=nulls, extra=extra)
+    if other.is_unbounded:  # all of its values are NaN
+        return replace(known, contains_null=nulls, contains_nan=nan)
+    if known.is_unbounded:
+        # Texts with a NUL have no bounds either, when DuckDB wrote them.
+        had_values = type.order is Order.TEXT and not known.contains_null
+        return None if had_values else replace(other, contains_null=nulls, contains_nan=nan)
     low, high = _widened(known, other, type)
     if low is None and high is None:
         return None
-    return TableColumnStatistics(known.column_id, nulls, nan, low, high, merged_extra(known.extra, other.extra))
+    return TableColumnStatistics(known.column_id, nulls, nan, low, high)
 
 
 def _either(left: bool | None, right: bool | None) -> bool | None:
@@ -94,4 +110,4 @@ def _moment(text: str) -> tuple[int, str]:
     if match is None:  # infinity
         return (-(10**9) if text.startswith("-") else 10**9, "")
     year = int(match[1])
-    return (1 - year if text.endswith("(BC)") else year, "".join(match.groups()[1:]))
+    return (1 - year if "(BC)" in text else year, "".join(match.groups()[1:]))

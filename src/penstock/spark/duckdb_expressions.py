@@ -28,10 +28,15 @@ def printed(sql: str) -> str:
     """An expression as DuckDB prints it; names may stand in backticks too."""
     parts = _QUOTED.split(sql)
     parts[1::2] = (quoted_name(part[1:-1].replace("``", "`")) if part[0] == "`" else part for part in parts[1::2])
+    text = "".join(parts)
     try:
-        return str(duckdb.SQLExpression("".join(parts)))
+        expression = str(duckdb.SQLExpression(text))
     except duckdb.Error as error:
         raise InvalidError(f"{sql!r} is not an expression: {str(error).splitlines()[0]}") from None
+    named = next((node["alias"] for node in nodes(text)), "")
+    if named:
+        raise InvalidError(f"{sql!r} is not an expression: it goes on with {named!r}")
+    return expression
 
 
 def spark_sql(sql: str) -> str:

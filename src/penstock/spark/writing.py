@@ -184,7 +184,7 @@ def _all_or_nothing(spark: SparkSession, plan: WritePlan) -> Iterator[None]:
 
 def _wait_for_tasks(spark: SparkSession, tag: str) -> None:
     """Wait until no task of the jobs with a tag runs: Spark kills them in its own time."""
-    tracker: Any = spark.sparkContext._jsc.sc().statusTracker()  # type: ignore[attr-defined]
+    tracker: Any = spark.sparkContext._jsc.sc().statusTracker()
     end = time.monotonic() + _LONGEST_WAIT
     running = True
     while running and time.monotonic() < end:

@@ -42,7 +42,8 @@ def add_files(staging: Staging, table_id: int, partition_id: int | None, files: 
             partition_id=partition_id,
             encryption_key=file.encryption_key,
         )
-        for statistics in file.columns:
+        columns = [statistics.storable() for statistics in file.columns]
+        for statistics in columns:
             _add_statistics(staging, "ducklake_file_column_stats", file_id, table_id, statistics)
         for variant in file.variants:
             _add_variant(staging, file_id, table_id, variant)
@@ -56,7 +57,7 @@ def add_files(staging: Staging, table_id: int, partition_id: int | None, files: 
             )
         growth.records += file.record_count
         growth.file_bytes += file.size
-        growth.statistics.extend(file.columns)
+        growth.statistics.append(columns)
         staging.log("inserted_into_table", table_id)
 
 
@@ -69,7 +70,7 @@ def _add_statistics(
 
 def _add_variant(staging: Staging, file_id: int, table_id: int, variant: VariantStatistics) -> None:
     more = {"variant_path": variant.path, "shredded_type": variant.shredded_type}
-    _add_statistics(staging, "ducklake_file_variant_stats", file_id, table_id, variant.statistics, **more)
+    _add_statistics(staging, "ducklake_file_variant_stats", file_id, table_id, variant.statistics.storable(), **more)
 
 
 def add_inlined(
@@ -84,7 +85,7 @@ def add_inlined(
     staging.numbers.file_id()
     staging.inlined.setdefault(table_id, []).append(InlinedRows(columns, rows, growth.records))
     growth.records += rows.num_rows
-    growth.statistics.extend(statistics)
+    growth.statistics.append(statistics)
     staging.log("inlined_insert", table_id)
 
 

@@ -57,7 +57,7 @@ class TableGrowth:
 
     records: int = 0
     file_bytes: int = 0
-    statistics: list[ColumnStatistics] = field(default_factory=list)
+    statistics: list[Sequence[ColumnStatistics]] = field(default_factory=list)  # one for each set of rows
 
     def copy(self) -> TableGrowth:
         return TableGrowth(self.records, self.file_bytes, list(self.statistics))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from penstock.catalog.databases import Database
 from penstock.catalog.objects import column_versions, columns_at
@@ -46,21 +47,24 @@ def _count(database: Database, table_id: int, growth: TableGrowth) -> bool:
 def _widen(
     database: Database,
     table_id: int,
-    statistics: Iterable[ColumnStatistics],
+    statistics: Sequence[Sequence[ColumnStatistics]],
     leaves: Mapping[int, Column],
     had_rows: bool,
 ) -> None:
     before = _known(database, table_id)
-    known: dict[int, TableColumnStatistics | None] = dict(before)
-    for item in statistics:
-        column = leaves.get(item.column_id)
-        if column is None or (had_rows and column.id not in before):
-            continue  # nothing is said of a column that was added to rows, nor of one that lost its bounds
-        so_far = known.get(column.id)
-        if so_far is not None:
-            known[column.id] = merged(so_far, item, column.type)
-        elif column.id not in known:
-            known[column.id] = first(item)
+    # Nothing is said of a column that was added to a table with rows, nor of one that lost its bounds.
+    everywhere = Counter(item.column_id for items in statistics for item in items)
+    told = {id for id, times in everywhere.items() if times == len(statistics) and (id in before or not had_rows)}
+    known: dict[int, TableColumnStatistics | None] = {id: row.without_nan() for id, row in before.items()}
+    for item in (item for items in statistics for item in items if item.column_id in leaves):
+        id, type = item.column_id, leaves[item.column_id].type
+        so_far = known.get(id)
+        if id not in told:
+            known[id] = None
+        elif id not in known:
+            known[id] = first(item, type)
+        elif so_far is not None:
+            known[id] = merged(so_far, item, type)
     new = [item for item in known.values() if item is not None and item.column_id not in before]
     database.insert("ducklake_table_column_stats", _COLUMNS, [_row(table_id, item) for item in new])
     for column_id, old in before.items():

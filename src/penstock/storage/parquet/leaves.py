@@ -20,15 +20,20 @@ def leaves(column: Column, array: pa.Array, missing: int = 0) -> Iterator[tuple[
             for child, values in zip(column.children, array.flatten(), strict=True):
                 yield from leaves(child, values, missing)
         case "list":
-            yield from leaves(column.children[0], array.flatten(), missing + _without_items(array))
+            yield from leaves(column.children[0], _items(array), missing + _without_items(array))
         case "map":
             entries = _as_lists(array)
-            keys, items = entries.flatten().flatten()
+            keys, items = _items(entries).flatten()
             missing += _without_items(entries)
             yield from leaves(column.children[0], keys, missing)
             yield from leaves(column.children[1], items, missing)
         case _:
             yield column, array, missing
+
+
+def _items(lists: pa.Array) -> pa.Array:
+    """The items of all lists, one after another; Arrow cannot tell those of nothing but NULLs for every type."""
+    return lists.flatten() if lists.null_count < len(lists) else lists.values[:0]
 
 
 def _without_items(lists: pa.Array) -> int:

@@ -34,18 +34,11 @@ _DIMENSIONS = ("", "_z", "_m", "_zm")
 def bounds(kind: Type, minimum: Value, maximum: Value) -> tuple[str | None, str | None]:
     """The texts of the least and the greatest value; both None where a long greatest one has no short upper bound."""
     if kind.name != "uuid" and isinstance(minimum, bytes) and isinstance(maximum, bytes):
-        if kind.order is Order.TEXT:  # not every database takes a NUL
-            minimum, maximum = minimum.partition(b"\0")[0], _above_nul(maximum)
         greatest = _cut_maximum(maximum, _HIGHEST_BYTE[kind.order])
         if greatest is None:
             return None, None
         return _text(kind, _cut_minimum(minimum, kind.order)), _text(kind, greatest)
     return _text(kind, minimum), _text(kind, maximum)
-
-
-def _above_nul(value: bytes) -> bytes:
-    head, nul, _ = value.partition(b"\0")
-    return head + b"\1" if nul else value
 
 
 def _cut_minimum(value: bytes, order: Order) -> bytes:
