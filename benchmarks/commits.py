@@ -1,7 +1,7 @@
 """Commits, beside DuckDB's extension on the same database: python benchmarks/commits.py [--only sqlite postgres]
 
-For each database: the time to register 10,000 files with the statistics of 16 columns in one commit; and commits a second
-of one row that is kept in the catalog, by the catalog layer alone, by `Table.append`, and by the extension.
+For each database: the time to register 10,000 files with statistics of 16 columns in one commit; commits a second of
+one row that is kept in the catalog, by the catalog layer alone, by `Table.append`, and by the extension.
 """
 
 from __future__ import annotations
