@@ -16,6 +16,7 @@ from interop.reference import METADATA
 from interop.writers import Writer
 from interop.writing import attached, files_of, leaving_nothing
 from penstock import Lake
+from penstock.catalog.writing.commit import RetryPolicy
 from penstock.catalog.writing.files import add_files
 from penstock.model.columns import Column
 from penstock.model.statistics import ColumnStatistics, WrittenFile
@@ -60,6 +61,7 @@ def test_reads_inside_see_the_statements_before_them_and_one_snapshot_comes_out(
         with lake.transaction(author="me", message='it\'s "m"', extra_info="{}") as transaction:
             t = lake.table("t")
             t.append(numbers(spark, 3))
+            assert len(look("inlined", t.read())) == 33
             assert ids(lake, "t") == [1, 2, 3, *many]
             t.append(numbers(spark, *range(200, 230)))
             assert (229, 62) in look("appended", t.read(row_ids=True))
@@ -81,6 +83,8 @@ def test_reads_inside_see_the_statements_before_them_and_one_snapshot_comes_out(
             lake.drop_schema("nowhere")
             assert lake.current_snapshot() == before
             assert transaction.snapshot is None
+            for name, (frame, expected) in kept.items():
+                assert rows(frame) == expected, name
 
         snapshot = lake.current_snapshot()
         assert transaction.snapshot == snapshot
@@ -94,7 +98,7 @@ def test_reads_inside_see_the_statements_before_them_and_one_snapshot_comes_out(
         }
         on_disk = {f"{catalog.data_path}{path}" for path in files_of(catalog)}
         assert on_disk == data_files(lake, "w") | {row[0] for row in lake.table("t").files(version=before.id).collect()}
-        for name in ("renamed", "overwritten", "created again"):
+        for name in ("inlined", "renamed", "overwritten", "created again"):
             assert rows(kept[name][0]) == kept[name][1], name
         assert ids(lake, "w") == many
     with catalog.reference() as reference:
@@ -211,6 +215,8 @@ def test_who_may_commit(sqlite_catalog: Catalog, spark: SparkSession) -> None:
             lake.table("t").append(numbers(spark, 1))
         assert lake.current_snapshot().commit_message == "because"
         lake.set_option("require_commit_message", False)
+    with attached(sqlite_catalog, spark, max_retry_count=3, retry_wait_ms=5, retry_backoff=2) as lake:
+        assert lake._retries == RetryPolicy(3, 5, 2)
     for parameters in ({"read_only": True}, {"snapshot_version": 1}):
         with attached(sqlite_catalog, spark, **parameters) as lake:
             for write in (lake.transaction().__enter__, lambda: lake.table("t").append(numbers(spark, 1))):

@@ -37,10 +37,12 @@ def test_written_here_and_by_the_extension(catalog: Catalog, spark: SparkSession
         assert all(len(base64.b64decode(key)) == 16 for key in keys)
         if catalog.kind != "mysql":
             reference.execute(
+                "BEGIN",
                 "INSERT INTO t SELECT i, 'theirs', 1, [] FROM range(20) r(i)",
                 "DELETE FROM t WHERE id % 4 = 1",
-                "CALL ducklake_flush_inlined_data('lk')",
                 "UPDATE t SET t = 'changed' WHERE id = 2",
+                "COMMIT",
+                "CALL ducklake_flush_inlined_data('lk')",
             )
     for file in Path(catalog.data_path).rglob("*.parquet"):
         content = file.read_bytes()
@@ -68,7 +70,7 @@ spark = penstock.session(**{
     "spark.eventLog.enabled": "true", "spark.eventLog.dir": events, "spark.eventLog.compress": "false",
     "spark.sql.maxPlanStringLength": "10000000", "spark.sql.debug.maxToStringFields": "10000",
 })
-spark.sparkContext.setLogLevel("DEBUG")
+spark.sparkContext.setLogLevel("INFO")
 with penstock.attach(uri, data_path=data, encrypted=True, spark=spark) as lake:
     rows = spark.range(0, 40, 1, 2).selectExpr("id", "id % 2 AS p")
     table = lake.create_table("t", "id BIGINT, p BIGINT, u UINT8", partitioned_by=["p"], sorted_by=["id"])

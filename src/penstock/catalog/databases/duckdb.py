@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import duckdb
@@ -15,6 +17,8 @@ from penstock.catalog.location import Location
 from penstock.errors import AttachError
 
 _FEW_ROWS = 32
+# One process holds the file, so that its threads can take turns to write; else they would collide.
+_turns: dict[str, threading.RLock] = {}
 _INSERTED = "penstock_inserted"
 
 
@@ -70,6 +74,21 @@ class DuckdbDatabase(Database):
             self._connection.execute(f"{into} FROM {_INSERTED}")
         finally:
             self._connection.unregister(_INSERTED)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with self._turn(), super().transaction():
+            yield
+
+    @contextmanager
+    def scratch(self) -> Iterator[None]:
+        with self._turn(), super().scratch():
+            yield
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        with self._opened(), _turns.setdefault(os.path.realpath(self.location.target), threading.RLock()):
+            yield
 
     def is_collision(self, error: BaseException) -> bool:
         return isinstance(error, duckdb.ConstraintException | duckdb.TransactionException)
