@@ -106,9 +106,9 @@ def test_deletes_read_only_files_that_can_match(file_catalog: Catalog, spark: Sp
         table = lake.create_table("t", "id BIGINT, region STRING, amount DOUBLE")
         for part in range(4):
             table.append(rows(spark, part * 100, part * 100 + 100))
-        assert files_read(table.read().where("id = 150")) == 1
-        files = {row.data_file: row.delete_file for row in table.files().collect()}
-        assert not any(files.values())
+        everything = sum(files_read(table.read()).values())
+        assert 0 < sum(files_read(table.read().where("id = 150")).values()) < everything
+        assert not any(row.delete_file for row in table.files().collect())
         table.delete("id = 150")
         changed = [row for row in table.files().collect() if row.delete_file]
         assert len(changed) == 1
@@ -119,7 +119,7 @@ def test_failures_change_nothing(file_catalog: Catalog, spark: SparkSession) -> 
         table = lake.create_table("t", "id BIGINT NOT NULL, region STRING, amount DOUBLE")
         table.append(rows(spark, 0, 50))
         before, files = lake.current_snapshot(), _files(file_catalog)
-        with pytest.raises(penstock.InvalidError, match="column id"):
+        with pytest.raises(penstock.InvalidError, match="column 'id'"):
             table.overwrite(
                 spark.sql("SELECT IF(id = 20, NULL, id) AS id, 'x', 1.0D FROM range(40)"), where="id % 2 = 0"
             )

@@ -144,3 +144,14 @@ WORDS = st.sampled_from([*NOUNS, *VERBS, *KINDS])
 )
 def test_nonsense_never_fails(tree: Any) -> None:
     implied(tree)
+
+
+def test_unknown_predicates_need_a_null() -> None:
+    """What is neither true nor false has a NULL in it: how an overwrite proves that every row of a file goes."""
+    five = ["=", INT, ["literal", "int", 5]]
+    null = implied(["isnull", INT])
+    assert implied(["isnull", five]) == null
+    assert implied(["isnull", ["not", ["and", five, ["<", INT, ["literal", "int", 9]]]]]) == null
+    assert implied(["isnull", ["in", INT, ["literal", "int", 1], ["literal", "int", None]]]) == Anything()
+    assert implied(["isnull", ["<=>", INT, ["literal", "int", 5]]]) == Nothing()
+    assert implied(["isnull", ["or", five, ["unknown"]]]) == Anything()

@@ -22,8 +22,8 @@ from penstock.model.option_values import validate_option
 from penstock.model.options import OPTIONS
 from penstock.model.types import parse_type
 from penstock.storage.duckdb_files import connect
-from penstock.storage.filesystems import open_file
-from penstock.storage.parquet import FileOptions, SortColumn, WritePlan, write_files
+from penstock.storage.filesystems import list_files, open_file
+from penstock.storage.parquet import FileOptions, SortColumn, WritePlan, delete_written, write_files
 from storage.parquet_lakes import adopt, plan_for, shown_rows, write_all
 
 BY_PYARROW = tuple(sample for sample in PRIMITIVES if sample.name not in ("timetz", "interval"))
@@ -371,6 +371,18 @@ def test_an_iterator_that_is_closed_leaves_what_it_gave(tmp_path: Path) -> None:
     first, second = next(files), next(files)
     files.close()  # type: ignore[attr-defined]
     assert parquet_files(tmp_path) == {first.path, second.path}
+
+
+@pytest.mark.parametrize("root", ["", "mock:///lake"], ids=["local", "behind a URI"])
+def test_the_files_of_one_write_can_be_deleted(tmp_path: Path, root: str) -> None:
+    """Also in directories with percent signs, and not those of another write."""
+    directory = f"{root}{tmp_path}/t/"
+    plans = [WritePlan((NUMBER,), directory, FileOptions(), partition_names=("p",)) for _ in range(2)]
+    first, second = (list(write_files(plan, batches(pa.array([1, 2]), pa.array(["a/b", "c"])))) for plan in plans)
+    assert set(list_files(directory)) == {directory + file.path for file in (*first, *second)}
+    delete_written(plans[0])
+    assert set(list_files(directory)) == {directory + file.path for file in second}
+    assert not list(list_files(f"{root}{tmp_path}/nothing/"))
 
 
 def test_no_rows_no_file(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from penstock.predicates.values import NAN, NO_VALUES, NOT_NULL, NULL, Cut, Inte
 from penstock.predicates.zones import Zone, zone
 
 _MIRRORED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_PREDICATES = ("not", "and", "or", "in", *_MIRRORED, "isnull", "isnotnull")
 _HARMLESS = (NotUnderstood, ValueError, TypeError, ArithmeticError)
 
 
@@ -49,10 +50,23 @@ class _Reader:
                 return join([self.tree(child, wanted) for child in children])
             case ["literal", "boolean", value]:
                 return Anything() if value is wanted else Nothing()
+            case ["isnull", [str() as operator, *_] as predicate] if wanted and operator in _PREDICATES:
+                return self.unknown(predicate)
         try:
             return self.leaf(node, wanted)
         except _HARMLESS:
             return Anything()
+
+    def unknown(self, node: Any) -> Implication:
+        """What follows from a predicate being neither TRUE nor FALSE: something in it is NULL."""
+        match node:
+            case ["<=>" | "isnull" | "isnotnull", *_]:
+                return Nothing()
+            case ["literal", _, value]:
+                return Anything() if value is None else Nothing()
+            case ["not" | "and" | "or" | "=" | "<" | "<=" | ">" | ">=" | "in", *parts]:
+                return disjunction([self.unknown(part) for part in parts])
+        return self.tree(["isnull", node], True)
 
     def leaf(self, node: Any, wanted: bool) -> Implication:
         subject, when_true, when_false = self.outcomes(node)
