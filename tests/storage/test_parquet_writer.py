@@ -380,7 +380,7 @@ def test_the_files_of_one_write_can_be_deleted(tmp_path: Path, root: str) -> Non
     plans = [WritePlan((NUMBER,), directory, FileOptions(), partition_names=("p",)) for _ in range(2)]
     first, second = (list(write_files(plan, batches(pa.array([1, 2]), pa.array(["a/b", "c"])))) for plan in plans)
     assert set(list_files(directory)) == {directory + file.path for file in (*first, *second)}
-    delete_written(plans[0])
+    delete_written(plans[0].directory, plans[0].write_id)
     assert set(list_files(directory)) == {directory + file.path for file in second}
     assert not list(list_files(f"{root}{tmp_path}/nothing/"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -13,9 +13,10 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from penstock.spark.crossing import unweighed_batches
 from penstock.spark.explain import pushed_filters
 from penstock.spark.scan import FILE, POSITION, Contents, Scan
-from penstock.spark.writing import worker_errors
+from penstock.spark.tasks import writing_tasks
 from penstock.storage.delete_files import (
     DeletableFile,
     Positions,
@@ -23,6 +24,7 @@ from penstock.storage.delete_files import (
     deleted_before,
     write_delete_file,
 )
+from penstock.storage.parquet.names import new_write_id
 
 _RESULT = "removed binary"
 _RESULT_ARROW = pa.schema([("removed", pa.binary())])
@@ -50,6 +52,7 @@ class RemovalJob:
     inlined_limit: int
     vectors: bool
     encrypted: bool
+    write_id: str = field(default_factory=new_write_id)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for file_id, positions in _by_file(batches):
@@ -66,7 +69,7 @@ class RemovalJob:
         if self._ends(file, len(everything)):
             return Removed(file_id, all_rows=True)
         written = write_delete_file(
-            self.directory, file, everything, vectors=self.vectors, encrypted=self.encrypted and not self.vectors
+            self.directory, self.write_id, file, everything, vectors=self.vectors, encrypted=self.encrypted
         )
         return Removed(file_id, delete=written)
 
@@ -107,7 +110,8 @@ def matching_rows(scan: Scan, contents: Contents, where: SparkColumn) -> DataFra
 def remove_rows(rows: DataFrame, job: RemovalJob) -> list[Removed]:
     """Let the tasks write the delete files of rows given by file and position."""
     together = rows.repartition(F.col(FILE)).sortWithinPartitions(FILE)
-    with worker_errors():
+    spark = rows.sparkSession
+    with unweighed_batches(spark), writing_tasks(spark, job.directory, job.write_id):
         found = together.mapInArrow(job, _RESULT).collect()
     return [pickle.loads(row.removed) for row in found]
 

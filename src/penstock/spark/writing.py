@@ -4,41 +4,32 @@ from __future__ import annotations
 
 import math
 import pickle
-import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock import errors
-from penstock.errors import InvalidError, PenstockError
 from penstock.model.statistics import WrittenFile
 from penstock.model.types import Type
 from penstock.partitioning import Day, Hour, Month, Transform, Year
-from penstock.spark.assignment import MISFIT
-from penstock.storage.parquet import WritePlan, delete_written, write_files
+from penstock.spark.crossing import Decimals, in_batches_of, unweighed_batches, with_decimals
+from penstock.spark.tasks import writing_tasks
+from penstock.storage.parquet import WritePlan, write_files
 from penstock.storage.parquet.partitions import in_order
 
 Distribution = Literal["auto", "none", "partition"]
 _MOST_TASKS = 2**31 - 1
 _RESULT = "file binary, rows binary"
 _RESULT_ARROW = pa.schema([("file", pa.binary()), ("rows", pa.binary())])
-_BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_ROWS_PER_BATCH = "65536"
+_ROWS_SPLIT_AT_ONCE = 65536
 _PARTS: dict[type[Transform], Callable[[SparkColumn], SparkColumn]] = {
     Year: F.year, Month: F.month, Day: F.dayofmonth, Hour: F.hour,
 }  # fmt: skip
-_RAISED = re.compile(r"penstock\.errors\.(\w+): (.*)")
-_MISFIT = re.compile(re.escape(MISFIT) + r"(column .*? does not fit [\w(),]+)", re.DOTALL)
-_LONGEST_WAIT = 30.0  # seconds, for tasks that are being killed
 
 
 @dataclass(frozen=True)
@@ -57,9 +48,10 @@ class Job:
     plan: WritePlan
     keys: tuple[PartitionKey, ...] = ()
     held_rows: int = 0
+    decimals: Decimals = ()  # columns that come as their digits
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rest = iter(batches)
+        rest = (with_decimals(batch, self.decimals) for batch in batches)
         held, count = [], 0
         for batch in rest:
             held.append(batch)
@@ -70,7 +62,7 @@ class Job:
             if count:
                 yield _result(None, _to_ipc(held))
             return
-        for file in self.files(chain(held, rest)):
+        for file in self.files(in_batches_of(_ROWS_SPLIT_AT_ONCE if self.keys else 1, chain(held, rest))):
             yield _result(pickle.dumps(file), None)
 
     def in_order(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:
@@ -106,7 +98,7 @@ class Written:
 def run(frame: DataFrame, job: Job) -> Written:
     """Let the tasks write. When the job fails, the files of all its tasks are removed."""
     spark = frame.sparkSession
-    with _batches_of(spark, _ROWS_PER_BATCH), worker_errors(), _all_or_nothing(spark, job.plan):
+    with unweighed_batches(spark), writing_tasks(spark, job.plan.directory, job.plan.write_id):
         rows = frame.mapInArrow(job, _RESULT).collect()
     files = [pickle.loads(row.file) for row in rows if row.file is not None]
     held = [batch for row in rows if row.rows is not None for batch in pa.ipc.open_stream(row.rows)]
@@ -118,15 +110,15 @@ def distributed(frame: DataFrame, keys: Sequence[Any], target_file_size: int, di
 
     "none" leaves them as they come: every task writes files of its own. "partition" brings the rows of a partition
     together by a shuffle. "auto" takes no more tasks than there are cores, or files to fill, where that needs no
-    shuffle and Spark knows the size.
+    shuffle and Spark knows the size; what was repartitioned or coalesced stays as it is.
     """
-    if distribution == "none":
-        return frame
     if distribution == "partition" and keys:
         return frame.hint("rebalance", *keys)
-    size = _size(frame)
-    tasks = max(frame.sparkSession.sparkContext.defaultParallelism, math.ceil(size / target_file_size))
-    return frame.coalesce(min(tasks, _MOST_TASKS))
+    if distribution == "none" or _is_placed(frame):
+        return frame
+    cores = frame.sparkSession.sparkContext.defaultParallelism
+    tasks = min(max(cores, math.ceil(_size(frame) / target_file_size)), _MOST_TASKS)
+    return frame if _has_at_most(frame, tasks) else frame.coalesce(tasks)
 
 
 def grouping(transform: Transform, value: SparkColumn) -> SparkColumn:
@@ -137,71 +129,32 @@ def grouping(transform: Transform, value: SparkColumn) -> SparkColumn:
 
 def _size(frame: DataFrame) -> int:
     """Spark's estimate; very large where it knows nothing."""
+    return int(str(_plan(frame).stats().sizeInBytes()))
+
+
+def _is_placed(frame: DataFrame) -> bool:
+    """Whether the rows are spread over tasks as the user said."""
+    plan = _plan(frame)
+    while plan.getClass().getSimpleName() in ("Project", "Filter"):
+        plan = plan.child()
+    return plan.getClass().getSimpleName() in ("Repartition", "RepartitionByExpression", "RebalancePartitions")
+
+
+def _has_at_most(frame: DataFrame, tasks: int) -> bool:
+    """Whether the rows come in no more tasks anyway: coalescing would only cost a step. Not known before a shuffle."""
+    execution = _execution(frame)
+    if execution.executedPlan().getClass().getSimpleName() == "AdaptiveSparkPlanExec":
+        return False
+    return int(execution.toRdd().getNumPartitions()) <= tasks
+
+
+def _plan(frame: DataFrame) -> Any:
+    return _execution(frame).optimizedPlan()
+
+
+def _execution(frame: DataFrame) -> Any:
     jframe: Any = frame._jdf
-    return int(str(jframe.queryExecution().optimizedPlan().stats().sizeInBytes()))
-
-
-@contextmanager
-def worker_errors() -> Iterator[None]:
-    """Errors that Penstock raised on purpose inside a task, as themselves."""
-    try:
-        yield
-    except PySparkException as error:
-        raised = _raised(str(error))
-        if raised is None:
-            raise
-        raise raised from None
-
-
-def _raised(text: str) -> PenstockError | None:
-    """The error that Spark's text of it tells of."""
-    misfit = _MISFIT.search(text)
-    if misfit:
-        return InvalidError(f"{misfit[1]}; nothing was written")
-    found = _RAISED.search(text)
-    if found is None:
-        return None
-    kind: type[PenstockError] = getattr(errors, found[1])
-    return kind(f"{found[2].strip()}; nothing was written")
-
-
-@contextmanager
-def _all_or_nothing(spark: SparkSession, plan: WritePlan) -> Iterator[None]:
-    """A job that fails leaves no file: not those of tasks that came through, nor of those that are still at it."""
-    context, tag = spark.sparkContext, f"penstock-{plan.write_id}"
-    context.addJobTag(tag)
-    try:
-        yield
-    except BaseException:
-        context.cancelJobsWithTag(tag)
-        _wait_for_tasks(spark, tag)
-        with suppress(OSError):  # what failed first is the news
-            delete_written(plan)
-        raise
-    finally:
-        context.removeJobTag(tag)
-
-
-def _wait_for_tasks(spark: SparkSession, tag: str) -> None:
-    """Wait until no task of the jobs with a tag runs: Spark kills them in its own time."""
-    tracker: Any = spark.sparkContext._jsc.sc().statusTracker()
-    end = time.monotonic() + _LONGEST_WAIT
-    running = True
-    while running and time.monotonic() < end:
-        time.sleep(0.1)
-        jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForTag(tag)]
-        stages = [tracker.getStageInfo(number) for job in jobs if job.isDefined() for number in job.get().stageIds()]
-        running = any(stage.isDefined() and stage.get().numActiveTasks() for stage in stages)
-
-
-@contextmanager
-def _batches_of(spark: SparkSession, rows: str) -> Iterator[None]:
-    before = spark.conf.get(_BATCH_ROWS) or "10000"
-    spark.conf.set(_BATCH_ROWS, rows)
-    try:
-        yield
-    finally:
-        spark.conf.set(_BATCH_ROWS, before)
+    return jframe.queryExecution()
 
 
 def _result(file: bytes | None, rows: bytes | None) -> pa.RecordBatch:

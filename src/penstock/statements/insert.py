@@ -19,6 +19,7 @@ from penstock.model.objects import SortKey, TableInfo
 from penstock.model.options import OptionValue, effective
 from penstock.partitioning import PartitionSpec, directory_names
 from penstock.spark.assignment import assigned, quoted
+from penstock.spark.crossing import with_decimals_as_longs
 from penstock.spark.sorting import with_sort_columns
 from penstock.spark.writing import Distribution, Job, PartitionKey, Written, distributed, grouping, run
 from penstock.storage.parquet import FileOptions, SortColumn, WritePlan, check_writable
@@ -135,7 +136,8 @@ def _job(target: Target, rows: DataFrame) -> tuple[Job, DataFrame]:
         extra_columns=len(rows.columns) - columns,
         encrypted=target.encrypted,
     )
-    return Job(plan, keys, target.inlined_rows), rows
+    carried, decimals = with_decimals_as_longs(rows)
+    return Job(plan, keys, target.inlined_rows, decimals), carried
 
 
 def _keys(target: Target, rows: DataFrame) -> list[SparkColumn]:

@@ -16,7 +16,7 @@ from penstock.storage.deletion_vectors import encode_deletion_vector, read_delet
 from penstock.storage.duckdb_files import connect, read_parquet
 from penstock.storage.filesystems import make_directory, open_file, open_output
 from penstock.storage.parquet import FileOptions, WritePlan, write_files
-from penstock.storage.parquet.names import uuid7
+from penstock.storage.parquet.names import new_file_name
 
 Positions = npt.NDArray[np.int64]
 _COLUMNS = (
@@ -55,20 +55,21 @@ class WrittenDelete:
 
 
 def write_delete_file(
-    directory: str, file: DeletableFile, positions: Positions, *, vectors: bool, encrypted: bool
+    directory: str, write_id: str, file: DeletableFile, positions: Positions, *, vectors: bool, encrypted: bool
 ) -> WrittenDelete:
-    """All positions of one data file, in order; as a deletion vector, or as Parquet."""
+    """All positions of one data file, in order; as a deletion vector, which nothing encrypts, or as Parquet."""
     if vectors:
-        return _write_vector(directory, positions)
-    plan = WritePlan(_COLUMNS, directory, FileOptions(target_file_size=_ONE_FILE), encrypted=encrypted, suffix=_SUFFIX)
+        return _write_vector(directory, write_id, positions)
+    options = FileOptions(target_file_size=_ONE_FILE)
+    plan = WritePlan(_COLUMNS, directory, options, encrypted=encrypted, suffix=_SUFFIX, write_id=write_id)
     [written] = write_files(plan, _batches(file.path, positions), _ONE_FILE)
     return WrittenDelete(
         written.path, "parquet", len(positions), written.size, written.footer_size, written.encryption_key
     )
 
 
-def _write_vector(directory: str, positions: Positions) -> WrittenDelete:
-    path = f"ducklake-{uuid7()}{_SUFFIX}.puffin"
+def _write_vector(directory: str, write_id: str, positions: Positions) -> WrittenDelete:
+    path = new_file_name(write_id, _SUFFIX, "puffin")
     blob = encode_deletion_vector(positions)
     make_directory(directory)
     with open_output(directory + path) as sink:

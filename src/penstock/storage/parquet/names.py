@@ -23,10 +23,10 @@ def new_write_id() -> str:
     return str(uuid7())[:_SHARED_CHARACTERS]
 
 
-def new_file_name(write_id: str, suffix: str = "") -> str:
+def new_file_name(write_id: str, suffix: str = "", extension: str = "parquet") -> str:
     """A name that no other file has."""
     digits = write_id.replace("-", "") + f"{secrets.randbits(_OWN_BITS):014x}"
-    return f"{_PREFIX}{UUID(digits)}{suffix}.parquet"
+    return f"{_PREFIX}{UUID(digits)}{suffix}.{extension}"
 
 
 def is_of_write(path: str, write_id: str) -> bool:

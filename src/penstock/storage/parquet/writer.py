@@ -60,10 +60,10 @@ def write_files(
         writer.spill.close()
 
 
-def delete_written(plan: WritePlan) -> None:
+def delete_written(directory: str, write_id: str) -> None:
     """Delete every file that a write has made, also those that nobody was told of."""
-    for path in list_files(plan.directory):
-        if is_of_write(path, plan.write_id):
+    for path in list_files(directory):
+        if is_of_write(path, write_id):
             delete_file(path)
 
 
