@@ -137,6 +137,29 @@ def test_partitions_change_and_prune(catalog: Catalog, spark: SparkSession) -> N
     assert_same_tables(catalog, spark, "t")
 
 
+def test_files_are_as_many_as_the_rows_need(file_catalog: Catalog, spark: SparkSession) -> None:
+    """Not tasks times partitions, unless that is asked for."""
+    rows = spark.range(0, 4000, 1, 20).selectExpr("id", "DATE'2024-01-31' + CAST(id % 3 AS INT) AS d")
+    unknown_size = spark.createDataFrame(rows.rdd, rows.schema)
+    writes = {
+        "auto": (rows, "auto", 4),  # 2 cores, 2 months
+        "unknown_size": (unknown_size, "auto", 2),
+        "partition": (rows, "partition", 2),
+        "none": (rows, "none", 40),
+        "own_coalesce": (rows.coalesce(1), "auto", 2),
+        "own_repartition": (rows.repartition(5), "auto", 10),
+    }
+    with attached(file_catalog, spark) as lake:
+        for name, (given, distribution, files) in writes.items():
+            table = lake.create_table(name, rows.schema, partitioned_by=["year(d)", "month(d)"])
+            table.append(given, distribution=distribution)
+            assert table.files().count() == files, name
+            assert table.read().exceptAll(rows).isEmpty(), name
+        table = lake.create_table("unpartitioned", rows.schema)
+        table.append(rows)
+        assert table.files().count() == 2
+
+
 def test_ten_thousand_partitions_in_one_task(tmp_path: Path) -> None:
     """More partitions than files may be open, in every batch: rows wait on the disk, not in memory."""
     partitions, limit = 10_000, 8_000_000

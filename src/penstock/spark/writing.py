@@ -23,6 +23,7 @@ from penstock.storage.parquet import WritePlan, write_files
 from penstock.storage.parquet.partitions import in_order
 
 Distribution = Literal["auto", "none", "partition"]
+_FEW_TASKS = 4  # a shuffle costs a quarter more time (docs/benchmarks.md) and saves files: tasks times partitions
 _MOST_TASKS = 2**31 - 1
 _RESULT = "file binary, rows binary"
 _RESULT_ARROW = pa.schema([("file", pa.binary()), ("rows", pa.binary())])
@@ -105,20 +106,30 @@ def run(frame: DataFrame, job: Job) -> Written:
     return Written(files, held)
 
 
-def distributed(frame: DataFrame, keys: Sequence[Any], target_file_size: int, distribution: Distribution) -> DataFrame:
+def distributed(
+    frame: DataFrame, keys: Sequence[SparkColumn], target_file_size: int, distribution: Distribution
+) -> DataFrame:
     """The rows on as many tasks as the files need.
 
     "none" leaves them as they come: every task writes files of its own. "partition" brings the rows of a partition
-    together by a shuffle. "auto" takes no more tasks than there are cores, or files to fill, where that needs no
-    shuffle and Spark knows the size; what was repartitioned or coalesced stays as it is.
+    together by a shuffle. "auto" takes no more tasks than there are cores, or files to fill; and of a partitioned table
+    no more than a few, for each writes to every partition, or else shuffles. What was repartitioned or coalesced stays
+    as it is.
     """
     if distribution == "partition" and keys:
-        return frame.hint("rebalance", *keys)
+        return _by_partition(frame, keys)
     if distribution == "none" or _is_placed(frame):
         return frame
     cores = frame.sparkSession.sparkContext.defaultParallelism
     tasks = min(max(cores, math.ceil(_size(frame) / target_file_size)), _MOST_TASKS)
+    if keys and tasks > _FEW_TASKS:
+        return frame if _has_at_most(frame, _FEW_TASKS) else _by_partition(frame, keys)
     return frame if _has_at_most(frame, tasks) else frame.coalesce(tasks)
+
+
+def _by_partition(frame: DataFrame, keys: Sequence[SparkColumn]) -> DataFrame:
+    named = {f"_penstock_key{number}": key for number, key in enumerate(keys)}
+    return frame.withColumns(named).hint("rebalance", *named).drop(*named)
 
 
 def grouping(transform: Transform, value: SparkColumn) -> SparkColumn:
