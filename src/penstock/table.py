@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
@@ -18,6 +18,8 @@ from penstock.catalog import objects
 from penstock.catalog.files import FileScope, listed_files
 from penstock.catalog.inlined import inlined_delete_table
 from penstock.catalog.snapshots import latest_snapshot
+from penstock.errors import InvalidError
+from penstock.merge import Merge
 from penstock.model import evolution
 from penstock.model.changes import quoted_name
 from penstock.model.columns import Column, find_column
@@ -28,12 +30,14 @@ from penstock.partitioning import PartitionSpec
 from penstock.spark.assignment import as_column, quoted
 from penstock.spark.explain import Explanation, explain
 from penstock.spark.insert_defaults import default_of
-from penstock.spark.scan import Scan
+from penstock.spark.scan import Contents, Scan
 from penstock.spark.schemas import column_to_add, type_of
 from penstock.spark.shape import Shape
 from penstock.spark.sorting import check_sort_key, parse_sort_key
+from penstock.spark.target_rows import expressions, has_nanoseconds
 from penstock.spark.writing import Distribution
-from penstock.statements import define, evolve, insert, remove
+from penstock.statements import change, define, evolve, insert, remove
+from penstock.statements.target import Target, target_of
 from penstock.transaction import Shown, Transaction
 
 if TYPE_CHECKING:
@@ -170,6 +174,25 @@ class Table:
             self._remove(transaction, where)
         return transaction.snapshot
 
+    def update(
+        self, values: Mapping[str, str | SparkColumn], where: str | SparkColumn | None = None
+    ) -> Snapshot | None:
+        """Give columns new values, in the rows that a predicate is true for or in all: `{"total": "total * 1.1"}`.
+
+        A name may be a path to a field of a struct. Rows keep their identity (`rowid`).
+        """
+        if not values:
+            raise InvalidError(f"nothing to set in {self.schema_name}.{self.name}; give a value for a column")
+        with self.lake.changing() as transaction:
+            target, scan, contents = self.to_change(transaction)
+            condition = None if where is None else as_column(where)
+            change.update(transaction, target, scan, contents, expressions(values), condition)
+        return transaction.snapshot
+
+    def merge(self, source: DataFrame, on: str | SparkColumn) -> Merge:
+        """Merge rows into the table: `t.merge(df, on="target.id = source.id").when_matched_update()...execute()`."""
+        return Merge(self, source, as_column(on))
+
     def truncate(self) -> Snapshot | None:
         """Delete all rows, by metadata alone."""
         return self.delete()
@@ -184,7 +207,7 @@ class Table:
     ) -> None:
         """The part of `append` that a transaction's other statements share."""
         info = self._info(transaction.shown())
-        target = insert.target_of(transaction, info, self.lake.attached_options)
+        target = target_of(transaction, info, self.lake.attached_options)
         insert.insert(transaction, target, df, by_name=by_name, distribution=distribution)
 
     def add_column(self, column: str) -> Snapshot | None:
@@ -332,11 +355,20 @@ class Table:
             removal = remove.everything(transaction, info)
         else:
             with shown.database.consistent():
-                scan = self._scan(shown, addresses=True)
+                scan = self._scan(shown, row_ids=True, addresses=True)
                 contents = scan.contents()
-            target = insert.target_of(transaction, info, self.lake.attached_options)
+            target = target_of(transaction, info, self.lake.attached_options)
             removal = remove.matching(transaction, target, scan, contents, as_column(where))
         remove.stage(transaction, info, removal)
+
+    def to_change(self, transaction: Transaction) -> tuple[Target, Scan, Contents]:
+        """The table as a statement finds it that writes rows of it anew."""
+        shown = transaction.shown()
+        target = target_of(transaction, self._info(shown), self.lake.attached_options)
+        with shown.database.consistent():
+            nanoseconds = has_nanoseconds(target.columns)
+            scan = self._scan(shown, row_ids=True, addresses=True, nanoseconds=nanoseconds)
+            return target, scan, scan.contents()
 
     def _info(self, shown: Shown) -> TableInfo:
         return objects.find_table(shown.database, shown.at, shown.data_path, self.schema_name, self.name)

@@ -238,7 +238,8 @@ def _insert(database: Database, table: str, batches: Sequence[pa.Table]) -> None
                    ORDER BY snapshot_id DESC LIMIT 1"""
             )
             snapshot = newest[0] + 1
-            insert_inlined(database, name, columns, rows, start, snapshot)
+            numbers = pa.array(range(start, start + rows.num_rows), pa.int64())
+            insert_inlined(database, name, columns, rows, numbers, snapshot)
             start += rows.num_rows
             snapshot_columns = ("snapshot_id", "snapshot_time", "schema_version", "next_catalog_id", "next_file_id")
             numbers = (*newest[1:3], newest[3] + 1)

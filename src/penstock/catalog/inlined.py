@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import pyarrow as pa
 
@@ -26,21 +27,50 @@ def inlined_rows(
     nanoseconds: bool = False,
 ) -> list[pa.Table]:
     """The inlined rows that a snapshot shows: columns `v0, v1, ...` of the given columns, and `row_id`."""
-    tables = []
+    tables = list(_stored_rows(database, table_id, at.visible(), columns, history, nanoseconds))
+    for shape, staged, row_ids in database.staged_inlined(table_id):
+        shown = evolved_rows(shape, columns, staged, nanoseconds=nanoseconds)
+        named = shown.rename_columns([f"v{i}" for i in range(len(columns))])
+        tables.append(named.append_column("row_id", row_ids))
+    return tables
+
+
+def changed_inlined_rows(
+    database: Database,
+    table_id: int,
+    where: str,
+    snapshot: Literal["begin_snapshot", "end_snapshot"],
+    columns: Sequence[Column],
+    history: Sequence[ColumnVersion],
+    *,
+    nanoseconds: bool = False,
+) -> list[pa.Table]:
+    """The committed inlined rows that a condition is true for, with the snapshot they begin or end with: columns
+    `v0, v1, ...` of the given columns, `row_id` and `snapshot_id`.
+    """
+    return list(_stored_rows(database, table_id, where, columns, history, nanoseconds, snapshot))
+
+
+def _stored_rows(
+    database: Database,
+    table_id: int,
+    where: str,
+    columns: Sequence[Column],
+    history: Sequence[ColumnVersion],
+    nanoseconds: bool,
+    snapshot: str | None = None,
+) -> Iterator[pa.Table]:
     for name, begin_snapshot in _inlined_tables(database, table_id):
         shape = columns_at(history, At(begin_snapshot))
         source = [InlinedColumn(column.name, str(column.type), duckdb_type(column)) for column in shape]
         values = {column.id: f"c{position}" for position, column in enumerate(shape)}
-        select = select_list(columns, shape, values, nanoseconds=nanoseconds)
-        rows = database.inlined(name, source, at.visible(), [], f"{select}, row_id")
+        select = f"{select_list(columns, shape, values, nanoseconds=nanoseconds)}, row_id"
+        if snapshot is not None:
+            select += f", c{len(source)} AS snapshot_id"
+            source.append(InlinedColumn(snapshot, "int64", "BIGINT"))
+        rows = database.inlined(name, source, where, [], select)
         if rows.num_rows:
-            tables.append(rows)
-    for shape, staged, first_row_id in database.staged_inlined(table_id):
-        shown = evolved_rows(shape, columns, staged, nanoseconds=nanoseconds)
-        named = shown.rename_columns([f"v{i}" for i in range(len(columns))])
-        row_ids = pa.array(range(first_row_id, first_row_id + staged.num_rows), pa.int64())
-        tables.append(named.append_column("row_id", row_ids))
-    return tables
+            yield rows
 
 
 def live_inlined_rows(database: Database, table_id: int, at: At) -> dict[str, set[int]]:

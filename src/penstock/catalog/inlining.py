@@ -124,13 +124,18 @@ def create_inlined_table_sql(database: Database, name: str, columns: Sequence[Co
 
 
 def insert_inlined(
-    database: Database, table: str, columns: Sequence[Column], rows: pa.Table, row_ids_start: int, begin_snapshot: int
+    database: Database,
+    table: str,
+    columns: Sequence[Column],
+    rows: pa.Table,
+    row_ids: pa.Int64Array,
+    begin_snapshot: int,
 ) -> None:
     """Insert rows, whose columns are those of the table by position, in the types that Spark shows."""
     if not rows.num_rows:
         return
     if isinstance(database, DuckdbDatabase):
-        _insert_native(database, table, columns, rows, row_ids_start, begin_snapshot)
+        _insert_native(database, table, columns, rows, row_ids, begin_snapshot)
         return
     if not holds_every_value(database, table, columns):
         raise UnsupportedError(
@@ -138,15 +143,20 @@ def insert_inlined(
             "set the option data_inlining_row_limit of its table to 0"
         )
     values = encode_rows(database.engine, columns, rows)
-    stored = [(row_ids_start + i, begin_snapshot, None, *row) for i, row in enumerate(values)]
+    numbered = zip(row_ids.to_pylist(), values, strict=True)
+    stored = [(row_id, begin_snapshot, None, *row) for row_id, row in numbered]
     database.insert(table, [*_OWN_COLUMNS, *_stored_names(database, table, columns)], stored)
 
 
 def _insert_native(
-    database: DuckdbDatabase, table: str, columns: Sequence[Column], rows: pa.Table, start: int, snapshot: int
+    database: DuckdbDatabase,
+    table: str,
+    columns: Sequence[Column],
+    rows: pa.Table,
+    row_ids: pa.Int64Array,
+    snapshot: int,
 ) -> None:
-    numbers = pa.array(range(start, start + rows.num_rows), pa.int64())
-    numbered, all_columns = rows.append_column("row_id", numbers), [*columns, _ROW_ID]
+    numbered, all_columns = rows.append_column("row_id", row_ids), [*columns, _ROW_ID]
     *values, row_id = natives(all_columns, numbered)
     items = [row_id, str(snapshot), "NULL", *values]
     into = f"INSERT INTO {database.identifier(table)}"

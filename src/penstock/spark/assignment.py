@@ -30,15 +30,30 @@ def assigned(frame: DataFrame, columns: Sequence[Column], table: str, *, by_name
     """
     sources = _by_name(frame, columns, table) if by_name else _by_position(frame, columns, table)
     assigner = _Assigner(frame.sparkSession, by_name)
-    zone = frame.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
     given = [
-        F.expr(default_expression(column, zone)).cast(_carried(column))
+        default
         if source is None
         else assigner.value(column, F.col(f"c{source}"), frame.schema[source].dataType, column.name)
-        for column, source in zip(columns, sources, strict=True)
+        for column, source, default in zip(columns, sources, default_values(frame.sparkSession, columns), strict=True)
     ]
     numbered = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
     return numbered.select(*(value.alias(f"v{i}") for i, value in enumerate(given)))
+
+
+def assigned_values(frame: DataFrame, columns: Sequence[Column], values: Sequence[SparkColumn]) -> list[SparkColumn]:
+    """Expressions over a frame as values of columns, in the types that the writer takes; struct fields go by name."""
+    given = frame.select(*(value.alias(f"c{i}") for i, value in enumerate(values))).schema
+    assigner = _Assigner(frame.sparkSession, by_name=True)
+    return [
+        assigner.value(column, value, field.dataType, column.name)
+        for column, value, field in zip(columns, values, given.fields, strict=True)
+    ]
+
+
+def default_values(spark: SparkSession, columns: Sequence[Column]) -> list[SparkColumn]:
+    """What a row has in columns that it does not give."""
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    return [F.expr(default_expression(column, zone)).cast(_carried(column)) for column in columns]
 
 
 def _by_position(frame: DataFrame, columns: Sequence[Column], table: str) -> list[int | None]:

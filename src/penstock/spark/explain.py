@@ -9,6 +9,7 @@ from pyspark.sql import Column as SparkColumn
 
 from penstock.catalog.pruning import Condition, keep
 from penstock.model.files import FileGroup
+from penstock.spark.changing import TARGET_NAME
 from penstock.spark.planner import Planner
 from penstock.spark.scan import Contents, Scan
 
@@ -76,7 +77,7 @@ def pushed_filters(
 
     found = []
     for branch in scan.rows(group, contents, recorded):
-        branch.frame.select(*branch.shown).where(predicate).collect()
+        branch.frame.select(*branch.shown).alias(TARGET_NAME).where(predicate).collect()
         recorder = next(recorder for recorder in recorders if recorder.planner is branch.planner)
         found.append((branch.planner, recorder.filters[-1] if recorder.filters else "[]"))
     return found

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +15,10 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from penstock.spark.changing import FILE, TARGET_NAME, positions_of
 from penstock.spark.crossing import unweighed_batches
 from penstock.spark.explain import pushed_filters
-from penstock.spark.scan import FILE, POSITION, Contents, Scan
+from penstock.spark.scan import Contents, Scan
 from penstock.spark.tasks import writing_tasks
 from penstock.storage.delete_files import (
     DeletableFile,
@@ -79,52 +82,33 @@ class RemovalJob:
 
 def _by_file(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int | None, Positions]]:
     """The positions of each file; rows come sorted by file."""
-    current: int | None = None
-    parts: list[Positions] = []
-    for batch in batches:
-        files = batch.column(0).fill_null(-1).to_numpy()
-        positions = batch.column(1).to_numpy()
-        edges = [0, *(np.flatnonzero(np.diff(files)) + 1).tolist(), len(files)]
-        for start, end in pairwise(edges):
-            if start == end:
-                continue
-            file = int(files[start])
-            if parts and file != current:
-                yield _key(current), np.sort(np.concatenate(parts))
-                parts = []
-            current = file
-            parts.append(positions[start:end])
-    if parts:
-        yield _key(current), np.sort(np.concatenate(parts))
+    rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    for file_id, parts in groupby(rows, key=itemgetter(0)):
+        yield file_id, np.sort(np.concatenate([positions_of(packed) for _, packed in parts]))
 
 
-def _key(file: int | None) -> int | None:
-    return None if file is None or file < 0 else file
-
-
-def matching_rows(scan: Scan, contents: Contents, where: SparkColumn) -> DataFrame:
-    """File and position of the rows that a predicate is true for; only files that can hold one are read."""
-    return scan.frame(contents).where(where).select(FILE, POSITION)
-
-
-def remove_rows(rows: DataFrame, job: RemovalJob) -> list[Removed]:
-    """Let the tasks write the delete files of rows given by file and position."""
-    together = rows.repartition(F.col(FILE)).sortWithinPartitions(FILE)
-    spark = rows.sparkSession
+def remove_rows(places: DataFrame, job: RemovalJob) -> list[Removed]:
+    """Let the tasks write the delete files of rows given by file and packed positions."""
+    together = places.repartition(F.col(FILE)).sortWithinPartitions(FILE)
+    spark = places.sparkSession
     with unweighed_batches(spark), writing_tasks(spark, job.directory, job.write_id):
         found = together.mapInArrow(job, _RESULT).collect()
     return [pickle.loads(row.removed) for row in found]
 
 
-def candidate_files(scan: Scan, contents: Contents, where: SparkColumn) -> tuple[frozenset[int], frozenset[int]]:
-    """The data files that can hold a row that a predicate is true for; and of them those that hold no other row.
+def has_subquery(frame: DataFrame) -> bool:
+    jframe: Any = frame._jdf
+    return not jframe.queryExecution().analyzed().subqueriesAll().isEmpty()
 
-    The second need not be read: the catalog's statistics say that every row goes.
-    """
+
+def files_that_go_whole(scan: Scan, contents: Contents, where: SparkColumn) -> frozenset[int]:
+    """The data files that hold only rows that a predicate is true for: the catalog's statistics say so, unread."""
+    if has_subquery(scan.frame(contents).alias(TARGET_NAME).where(where)):
+        return frozenset()
     possible: set[int] = set()
     remaining: set[int] = set()
     for group in contents.groups:
         for predicate, files in ((where, possible), (~where | where.isNull(), remaining)):
             for planner, filters in pushed_filters(scan, group, contents, predicate):
                 files.update(file.id for file in planner.files_for(filters))
-    return frozenset(possible), frozenset(possible - remaining)
+    return frozenset(possible - remaining)

@@ -74,9 +74,10 @@ def with_sort_columns(
 ) -> tuple[tuple[SortColumn, ...], DataFrame]:
     """The sort order by positions, and the rows with a column more for each expression that is not a column.
 
+    The first columns of the rows are the table's.
     An order that Spark cannot compute, because DuckDB's dialect has functions of its own, is left out with a warning.
     """
-    named = rows.toDF(*(column.name for column in columns))
+    named = rows.toDF(*(column.name for column in columns), *rows.columns[len(columns) :])
     positions = {column.id: position for position, column in enumerate(columns)}
     sort: list[SortColumn] = []
     extra: list[str] = []

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.model.statistics import WrittenFile
@@ -66,10 +66,12 @@ class Job:
         for file in self.files(in_batches_of(_ROWS_SPLIT_AT_ONCE if self.keys else 1, chain(held, rest))):
             yield _result(pickle.dumps(file), None)
 
-    def in_order(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:
-        """Rows that go to no file: the table's columns, sorted as a file would be."""
-        rows = pa.Table.from_batches([self._with_keys(batch) for batch in batches])
-        return in_order(rows, self.plan.sort).select(range(len(self.plan.columns)))
+    def in_order(self, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table, pa.Int64Array | None]:
+        """Rows that go to no file, sorted as a file would be: the table's columns, and the row ids if there are any."""
+        rows = in_order(pa.Table.from_batches([self._with_keys(batch) for batch in batches]), self.plan.sort)
+        width = len(self.plan.columns)
+        row_ids = rows.column(width).combine_chunks() if self.plan.row_ids else None
+        return rows.select(range(width)), row_ids
 
     def files(self, batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenFile]:
         return write_files(self.plan, (self._with_keys(batch) for batch in batches))
@@ -101,6 +103,11 @@ def run(frame: DataFrame, job: Job) -> Written:
     spark = frame.sparkSession
     with unweighed_batches(spark), writing_tasks(spark, job.plan.directory, job.plan.write_id):
         rows = frame.mapInArrow(job, _RESULT).collect()
+    return gathered(rows)
+
+
+def gathered(rows: Sequence[Row]) -> Written:
+    """What the tasks told."""
     files = [pickle.loads(row.file) for row in rows if row.file is not None]
     held = [batch for row in rows if row.rows is not None for batch in pa.ipc.open_stream(row.rows)]
     return Written(files, held)

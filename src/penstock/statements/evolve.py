@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from penstock.catalog import objects
 from penstock.catalog.inlining import evolved_rows
 from penstock.catalog.writing import tables as staged
-from penstock.catalog.writing.staging import InlinedRows
 from penstock.errors import NotFoundError, UnsupportedError
 from penstock.model.columns import Column
 from penstock.model.evolution import Evolution, find_at
@@ -56,7 +56,7 @@ def _reshape(transaction: Transaction, table_id: int, columns: tuple[Column, ...
         staging.reshaped[table_id] = columns
     if table_id in staging.inlined:
         staging.inlined[table_id] = [
-            InlinedRows(columns, evolved_rows(rows.columns, columns, rows.rows), rows.first_row)
+            replace(rows, columns=columns, rows=evolved_rows(rows.columns, columns, rows.rows))
             for rows in staging.inlined[table_id]
         ]
 

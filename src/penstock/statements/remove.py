@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.catalog.deletes import deletable_files
@@ -14,9 +13,11 @@ from penstock.catalog.inlined import live_inlined_rows
 from penstock.catalog.writing import files as staged
 from penstock.catalog.writing.numbering import is_staged
 from penstock.model.objects import TableInfo
-from penstock.spark.removing import RemovalJob, Removed, candidate_files, matching_rows, remove_rows
-from penstock.spark.scan import FILE, Contents, Scan
-from penstock.statements.insert import Target
+from penstock.spark.changing import FILE, POSITION, SOURCE, WRITTEN, Changed, change_rows
+from penstock.spark.removing import RemovalJob, Removed, files_that_go_whole, remove_rows
+from penstock.spark.scan import Contents, Scan
+from penstock.spark.target_rows import target_rows
+from penstock.statements.target import Target
 from penstock.storage.delete_files import DeletableFile
 from penstock.transaction import Transaction
 
@@ -43,32 +44,33 @@ def everything(transaction: Transaction, table: TableInfo) -> Removal:
 
 
 def matching(transaction: Transaction, target: Target, scan: Scan, contents: Contents, where: SparkColumn) -> Removal:
-    """The rows that a predicate is true for. `scan` gives addresses.
+    """The rows that a predicate is true for. `scan` gives what `target_rows` needs.
 
     Files that the statistics prove to hold no other row go whole, unread; of the others only those are read that can
     hold a match.
     """
-    possible, whole = candidate_files(scan, contents, where)
-    rows = matching_rows(scan, contents, where)
+    whole = files_that_go_whole(scan, contents, where)
+    rows = target_rows(scan, contents).frame.where(where)
     if whole:
         rows = rows.where(F.col(FILE).isNull() | ~F.col(FILE).isin(*whole))
-    return removal_of(transaction, target, scan, rows, possible - whole, whole)
+    changed = change_rows(rows.select(*controls()), None, target.info.path)
+    return removal_of(transaction, target, scan, changed, whole)
+
+
+def controls(written: bool = False) -> list[SparkColumn]:
+    """That rows of a target go, and whether they are written anew."""
+    return [F.col(FILE), F.col(POSITION), F.lit(written).alias(WRITTEN), F.lit(None).cast("bigint").alias(SOURCE)]
 
 
 def removal_of(
-    transaction: Transaction,
-    target: Target,
-    scan: Scan,
-    rows: DataFrame,
-    files: frozenset[int],
-    whole_files: frozenset[int] = frozenset(),
+    transaction: Transaction, target: Target, scan: Scan, changed: Changed, whole_files: frozenset[int] = frozenset()
 ) -> Removal:
-    """Rows given by file and position; `files` are all those that they can be in."""
+    """Rows whose places the tasks have told."""
     database, at, table = scan.scope.database, scan.scope.at, target.info
-    known = {file.id: file for file in deletable_files(database, table, at, files)}
+    known = {file.id: file for file in deletable_files(database, table, at, changed.touched)}
     limit = 0 if is_staged(table.id) else target.inlined_deletes
     vectors = target.option("write_deletion_vectors") == "true"
-    removed = remove_rows(rows, RemovalJob(table.path, known, limit, vectors, target.encrypted))
+    removed = remove_rows(changed.places, RemovalJob(table.path, known, limit, vectors, target.encrypted))
     transaction.staging.files.extend(table.path + item.delete.path for item in removed if item.delete)
     row_ids = {position for item in removed if item.file_id is None for position in item.positions}
     live = live_inlined_rows(database, table.id, at) if row_ids else {}
@@ -89,12 +91,4 @@ def stage(transaction: Transaction, table: TableInfo, removal: Removal) -> None:
         staged.add_inlined_deletes(staging, transaction.catalog.database, table.id, few)
     staged.remove_inlined(staging, table.id, removal.inlined)
     if removal.own_inlined is None or removal.own_inlined:
-        staged.remove_own_inlined(staging, table.id, _places(transaction, table.id, removal.own_inlined))
-
-
-def _places(transaction: Transaction, table_id: int, row_ids: set[int] | None) -> set[int] | None:
-    """Row ids as places among the rows that the transaction adds to the table."""
-    if row_ids is None:
-        return None
-    first = transaction.staging.shown_row_ids.get(table_id, 0)
-    return {row_id - first for row_id in row_ids}
+        staged.remove_own_inlined(staging, table.id, removal.own_inlined)

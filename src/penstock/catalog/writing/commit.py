@@ -140,8 +140,8 @@ def _insert_inlined(
     for table_id, batches in staging.inlined.items():
         name = targets[table_id].name
         for batch in batches:
-            first = row_ids[table_id] + batch.first_row
-            insert_inlined(database, name, batch.columns, batch.rows, first, numbering.snapshot)
+            ids = batch.row_ids(row_ids[table_id])
+            insert_inlined(database, name, batch.columns, batch.rows, ids, numbering.snapshot)
 
 
 def _now(database: Database) -> datetime:

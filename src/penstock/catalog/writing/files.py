@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import fields, replace
 from operator import attrgetter
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.catalog.databases import Database
 from penstock.catalog.writing.numbering import is_staged
@@ -38,7 +39,7 @@ def add_files(staging: Staging, table_id: int, partition_id: int | None, files: 
             record_count=file.record_count,
             file_size_bytes=file.size,
             footer_size=file.footer_size,
-            row_id_start=growth.records,
+            row_id_start=growth.row_ids,
             partition_id=partition_id,
             encryption_key=file.encryption_key,
         )
@@ -56,6 +57,7 @@ def add_files(staging: Staging, table_id: int, partition_id: int | None, files: 
                 partition_value=value,
             )
         growth.records += file.record_count
+        growth.row_ids += file.record_count  # also where the file brings its own
         growth.file_bytes += file.size
         growth.statistics.append(columns)
         staging.log("inserted_into_table", table_id)
@@ -79,11 +81,18 @@ def add_inlined(
     columns: tuple[Column, ...],
     rows: pa.Table,
     statistics: Sequence[ColumnStatistics],
+    row_ids: pa.Int64Array | None = None,
 ) -> None:
-    """Rows for the catalog. They take a file's number too, as the extension has it."""
+    """Rows for the catalog, new or under the row ids they had. They take a file's number too, as in the extension."""
     growth = staging.growing(table_id)
     staging.numbers.file_id()
-    staging.inlined.setdefault(table_id, []).append(InlinedRows(columns, rows, growth.records))
+    if row_ids is None:
+        new = pa.array(range(growth.row_ids, growth.row_ids + rows.num_rows), pa.int64())
+        growth.row_ids += rows.num_rows
+        inlined = InlinedRows(columns, rows, new)
+    else:
+        inlined = InlinedRows(columns, rows, row_ids, had_ids=True)
+    staging.inlined.setdefault(table_id, []).append(inlined)
     growth.records += rows.num_rows
     growth.statistics.append(statistics)
     staging.log("inlined_insert", table_id)
@@ -110,13 +119,15 @@ def remove_inlined(staging: Staging, table_id: int, rows: dict[str, set[int]]) -
             staging.log("inlined_delete", table_id)
 
 
-def remove_own_inlined(staging: Staging, table_id: int, places: set[int] | None) -> None:
-    """Take back inlined rows that this transaction added to a table: all, or some by their places among its rows."""
+def remove_own_inlined(staging: Staging, table_id: int, row_ids: Collection[int] | None) -> None:
+    """Take back inlined rows that this transaction added to a table: all, or some by the row ids they are shown by."""
     kept = []
-    for batch in staging.inlined.get(table_id, ()) if places is not None else ():
-        indices = [i for i in range(batch.rows.num_rows) if batch.first_row + i not in (places or ())]
-        if indices:
-            kept.append(replace(batch, rows=batch.rows.take(indices)))
+    first_new = staging.shown_row_ids.get(table_id, 0)
+    gone = pa.array(row_ids or (), pa.int64())
+    for batch in staging.inlined.get(table_id, ()) if row_ids is not None else ():
+        stays = pc.invert(pc.is_in(batch.row_ids(first_new), gone))
+        if pc.any(stays).as_py():
+            kept.append(replace(batch, rows=batch.rows.filter(stays), numbers=batch.numbers.filter(stays)))
     if kept:
         staging.inlined[table_id] = kept
     elif staging.inlined.pop(table_id, None):
@@ -148,12 +159,21 @@ def add_inlined_deletes(
 ) -> None:
     """Positions in files, kept in the catalog. Their table is made at once: empty, it says nothing."""
     name = f"ducklake_inlined_delete_{table_id}"
-    database.execute(
-        f"CREATE TABLE IF NOT EXISTS {database.identifier(name)} (file_id BIGINT, row_id BIGINT, begin_snapshot BIGINT)"
-    )
+    if name not in database.tables(name):
+        _make_inlined_delete_table(database, name)
     for file_id, positions in deletes:
         for position in positions:
             staging.add(name, file_id=file_id, row_id=position, begin_snapshot=staging.own)
     staging.log("inlined_delete", table_id)
     # Without this note, DuckDB would merge or rewrite the files at the same time, and lose the deletes.
     staging.log("deleted_from_table", table_id)
+
+
+def _make_inlined_delete_table(database: Database, name: str) -> None:
+    columns = "(file_id BIGINT, row_id BIGINT, begin_snapshot BIGINT)"
+    try:
+        database.execute(f"CREATE TABLE IF NOT EXISTS {database.identifier(name)} {columns}")
+    except Exception:
+        # Two that make it at the same time collide in PostgreSQL in spite of IF NOT EXISTS; the other's is as good.
+        if name not in database.tables(name):
+            raise

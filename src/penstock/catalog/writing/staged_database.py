@@ -84,11 +84,11 @@ class StagedDatabase(Database):
             self._add(sql)
             return self.inner.query(sql, parameters)
 
-    def staged_inlined(self, table_id: int) -> Sequence[tuple[tuple[Column, ...], pa.Table, int]]:
+    def staged_inlined(self, table_id: int) -> Sequence[tuple[tuple[Column, ...], pa.Table, pa.Int64Array]]:
         with self.consistent():
             first = self.staging.shown_row_ids.get(table_id, 0)
         return [
-            (staged.columns, staged.rows, first + staged.first_row) for staged in self.staging.inlined.get(table_id, ())
+            (staged.columns, staged.rows, staged.row_ids(first)) for staged in self.staging.inlined.get(table_id, ())
         ]
 
     def tables(self, prefix: str) -> set[str]:

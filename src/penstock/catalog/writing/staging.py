@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.catalog.writing.numbering import StagedNumbers, is_staged
 from penstock.model.changes import Change
@@ -43,12 +44,17 @@ class Ending:
 class InlinedRows:
     """Rows for the catalog itself, under the columns that their table has by now, in the types Spark shows.
 
-    `first_row` counts them among all rows that the transaction adds to the table.
+    `numbers` are their row ids, where the rows `had_ids` before; else they count them among all new rows that the
+    transaction adds to the table.
     """
 
     columns: tuple[Column, ...]
     rows: pa.Table
-    first_row: int
+    numbers: pa.Int64Array
+    had_ids: bool = False
+
+    def row_ids(self, first_new: int) -> pa.Int64Array:
+        return self.numbers if self.had_ids else pc.add(self.numbers, first_new)
 
 
 @dataclass
@@ -56,11 +62,12 @@ class TableGrowth:
     """What a transaction adds to one table, for its statistics."""
 
     records: int = 0
+    row_ids: int = 0
     file_bytes: int = 0
     statistics: list[Sequence[ColumnStatistics]] = field(default_factory=list)  # one for each set of rows
 
     def copy(self) -> TableGrowth:
-        return TableGrowth(self.records, self.file_bytes, list(self.statistics))
+        return TableGrowth(self.records, self.row_ids, self.file_bytes, list(self.statistics))
 
 
 @dataclass

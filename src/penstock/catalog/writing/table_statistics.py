@@ -32,7 +32,7 @@ def _count(database: Database, table_id: int, growth: TableGrowth) -> bool:
     sql = "SELECT record_count, next_row_id, file_size_bytes FROM ducklake_table_stats WHERE table_id = ?"
     rows = database.query(sql, [table_id])
     records, next_row_id, size = rows[0] if rows else (0, 0, 0)
-    values = (records + growth.records, next_row_id + growth.records, size + growth.file_bytes)
+    values = (records + growth.records, next_row_id + growth.row_ids, size + growth.file_bytes)
     if rows:
         database.execute(
             "UPDATE ducklake_table_stats SET record_count = ?, next_row_id = ?, file_size_bytes = ? WHERE table_id = ?",

@@ -1,0 +1,206 @@
+"""What a merge does to each row: a join of target and source, and the first clause that applies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Literal
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from penstock.errors import InvalidError
+from penstock.model.columns import Column, find_column
+from penstock.model.evolution import find_at
+from penstock.spark.assignment import assigned_values, default_values, quoted
+from penstock.spark.changing import FILE, POSITION, SOURCE, SOURCE_NAME, WRITTEN
+from penstock.spark.join_keys import JoinKey, can_match, join_keys, repeated
+from penstock.spark.target_rows import ROW, TargetRows
+
+Case = Literal["matched", "not matched", "not matched by source"]
+Action = Literal["update", "delete", "insert"]
+_CLAUSE = "_penstock_clause"
+_BROADCAST_BYTES = 64 * 1024 * 1024
+_BROADCAST_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
+
+
+@dataclass(frozen=True)
+class Clause:
+    """What happens to a row in one case, where the condition is true."""
+
+    case: Case
+    action: Action
+    values: dict[str, SparkColumn] | None
+    condition: SparkColumn | None
+
+
+@dataclass(frozen=True)
+class Merging:
+    """A merge into a table: the clauses, in their order, and the rows of both sides."""
+
+    table: str
+    columns: tuple[Column, ...]
+    clauses: tuple[Clause, ...]
+    target: TargetRows
+    source: DataFrame  # kept by the executors, each row with its number
+    on: SparkColumn
+
+    def in_case(self, *cases: Case) -> dict[int, Clause]:
+        """The clauses for some cases, each with its number."""
+        return {number: clause for number, clause in enumerate(self.clauses) if clause.case in cases}
+
+    @property
+    def writes(self) -> bool:
+        """Whether rows that are there are written anew."""
+        return any(clause.action == "update" for clause in self.clauses)
+
+    @property
+    def inserts(self) -> bool:
+        return bool(self.in_case("not matched"))
+
+    def changed_rows(self) -> DataFrame:
+        """The rows of the table that a clause changes, as `statements.change` takes them, and which source rows match.
+
+        Only files that can match are read, unless there are clauses for rows that do not.
+        """
+        everything = bool(self.in_case("not matched by source"))
+        frame, source = self.target.frame, self._hinted()
+        keys = join_keys(frame.join(source, self.on))
+        self._refuse_second_matches(keys)
+        possible = None if everything else can_match(source, keys)
+        rows = frame if possible is None else frame.where(possible)
+        joined = rows.join(source, self.on, "left" if everything else "inner")
+        chosen = joined.withColumn(_CLAUSE, _chosen(self.in_case("matched", "not matched by source")))
+        touched = F.col(_CLAUSE).isNotNull()
+        matched = F.col(SOURCE) if self.inserts else F.lit(None).cast("bigint")
+        controls = [
+            F.col(FILE),
+            F.when(touched, F.col(POSITION)).alias(POSITION),
+            F.coalesce(F.col(_CLAUSE).isin(*self._updating), F.lit(False)).alias(WRITTEN),
+            matched.alias(SOURCE),
+        ]
+        relevant = touched | F.col(SOURCE).isNotNull() if self.inserts else touched
+        kept = chosen.where(relevant)
+        values = self._updated(kept) if self.writes else []
+        return kept.select(*values, ROW, *controls)
+
+    @property
+    def _updating(self) -> list[int]:
+        return [number for number, clause in enumerate(self.clauses) if clause.action == "update"]
+
+    def _updated(self, rows: DataFrame) -> list[SparkColumn]:
+        """The new values of each column, by the clause that was chosen."""
+        cases = [
+            assigned_values(rows, self.columns, self.target.with_new(self._values(self.clauses[number])))
+            for number in self._updating
+        ]
+        return [
+            _by_clause(dict(zip(self._updating, values, strict=True))).alias(f"v{i}")
+            for i, values in enumerate(zip(*cases, strict=True))
+        ]
+
+    def new_rows(self, matched: DataFrame) -> DataFrame:
+        """The source's rows that match nothing, as rows of the table."""
+        clauses = self.in_case("not matched")
+        rest = self.source.join(matched, SOURCE, "left_anti").alias(SOURCE_NAME)
+        chosen = rest.withColumn(_CLAUSE, _chosen(clauses)).where(F.col(_CLAUSE).isNotNull())
+        cases = [self._inserted(chosen, clause) for clause in clauses.values()]
+        values = [_by_clause(dict(zip(clauses, values, strict=True))) for values in zip(*cases, strict=True)]
+        return chosen.select(*(value.alias(f"v{i}") for i, value in enumerate(values)))
+
+    def _inserted(self, rows: DataFrame, clause: Clause) -> list[SparkColumn]:
+        given: dict[int, SparkColumn] = {}
+        for name, value in self._values(clause).items():
+            column = find_column(self.columns, name) or find_at(self.columns, name)
+            if column not in self.columns:
+                raise InvalidError(f"{name} is a field of a column; an insert gives whole columns")
+            given[column.id] = value
+        chosen = [column for column in self.columns if column.id in given]
+        assigned = dict(
+            zip(
+                (column.id for column in chosen),
+                assigned_values(rows, chosen, [given[column.id] for column in chosen]),
+                strict=True,
+            )
+        )
+        defaults = default_values(rows.sparkSession, self.columns)
+        return [assigned.get(c.id, default) for c, default in zip(self.columns, defaults, strict=True)]
+
+    def _values(self, clause: Clause) -> dict[str, SparkColumn]:
+        """What a clause sets; without a word, all columns of the source by their names."""
+        if clause.values is not None:
+            return clause.values
+        names = [name for name in self.source.columns if name != SOURCE]
+        unknown = [name for name in names if find_column(self.columns, name) is None]
+        if unknown:
+            raise InvalidError(
+                f"table {self.table} has no column {unknown[0]!r}, which the source has; "
+                f"say which columns to {clause.action}, or drop it from the source"
+            )
+        return {quoted(name): F.col(f"{SOURCE_NAME}.{quoted(name)}") for name in names}
+
+    def _hinted(self) -> DataFrame:
+        """The source, to be sent to every task if it is small: the target is then not shuffled."""
+        spark, jframe = self.source.sparkSession, self.source._jdf
+        width: int = jframe.schema().defaultSize()
+        source = self.source.alias(SOURCE_NAME)
+        if str(spark.conf.get(_BROADCAST_THRESHOLD)) == "-1" or self.source.count() * width > _BROADCAST_BYTES:
+            return source
+        return F.broadcast(source)
+
+    def _refuse_second_matches(self, keys: Sequence[JoinKey]) -> None:
+        """An error if two rows of the source would change the same row of the table."""
+        clauses = self.in_case("matched", "not matched by source")
+        suspects = repeated(self.source.alias(SOURCE_NAME), keys) if self.in_case("matched") else None
+        if suspects is None:
+            return
+        possible = can_match(suspects, keys)
+        rows = self.target.frame if possible is None else self.target.frame.where(possible)
+        joined = rows.join(suspects.alias(SOURCE_NAME), self.on).withColumn(_CLAUSE, _chosen(clauses))
+        shown = F.concat_ws(", ", *(F.concat(F.lit(f"{k.text} = "), k.target.cast("string")) for k in keys))
+        again = (
+            joined.where(F.col(_CLAUSE).isNotNull())
+            .groupBy(FILE, POSITION)
+            .agg(F.count("*").alias("times"), F.first(shown).alias("key"), F.first(ROW).alias("row"))
+            .where("times > 1")
+            .orderBy("row")
+            .limit(1)
+            .collect()
+        )
+        if again:
+            key = again[0].key or f"rowid {again[0].row}"
+            raise InvalidError(
+                f"{again[0].times} rows of the source match the same row of {self.table} ({key}); nothing was written: "
+                "leave one source row for each, or add conditions so that only one of them applies"
+            )
+
+
+def numbered(source: DataFrame) -> DataFrame:
+    """The source, computed once and kept by the executors: it is looked at several times and must not change."""
+    if SOURCE in source.columns:
+        raise InvalidError(f"the source has a column {SOURCE}, which is Penstock's own name; rename it")
+    return source.withColumn(SOURCE, F.monotonically_increasing_id()).localCheckpoint()
+
+
+def _chosen(clauses: Mapping[int, Clause]) -> SparkColumn:
+    """The number of the first clause that applies, or NULL."""
+    matched = F.col(SOURCE).isNotNull()
+    cases: list[tuple[SparkColumn, int]] = []
+    for number, clause in clauses.items():
+        applies = ~matched if clause.case == "not matched by source" else matched
+        cases.append((applies if clause.condition is None else applies & clause.condition, number))
+    return _when(cases, F.lit(None).cast("int"))
+
+
+def _by_clause(values: dict[int, SparkColumn]) -> SparkColumn:
+    return _when([(F.col(_CLAUSE) == number, value) for number, value in values.items()], F.lit(None))
+
+
+def _when(cases: Sequence[tuple[SparkColumn, Any]], otherwise: SparkColumn) -> SparkColumn:
+    if not cases:
+        return otherwise
+    (first, value), *rest = cases
+    start = F.when(first, value)
+    return reduce(lambda chain, case: chain.when(case[0], case[1]), rest, start)

@@ -1,0 +1,93 @@
+"""A table's rows as what a statement changes: under their names, with what it takes to find and to write them again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+
+from penstock.errors import InvalidError
+from penstock.model.columns import Column
+from penstock.model.evolution import find_at, parse_path
+from penstock.spark.assignment import as_column, quoted
+from penstock.spark.changing import FILE, POSITION, TARGET_NAME
+from penstock.spark.scan import Contents, Scan
+from penstock.spark.types import Conversion, Reading, microseconds_of
+
+ROW = "_penstock_row"
+_CUT = Reading(conversions={"timestamp_ns": Conversion(T.LongType(), microseconds_of)})
+
+
+def has_nanoseconds(columns: Sequence[Column]) -> bool:
+    return any(_is_cut(column) for column in columns)
+
+
+def _is_cut(column: Column) -> bool:
+    """Whether Spark shows less of its values than there is."""
+    return any(item.type.name == "timestamp_ns" for item in column.walk())
+
+
+@dataclass(frozen=True)
+class TargetRows:
+    """The frame has the table's columns, then ROW, FILE and POSITION, and what the columns do not show in full."""
+
+    frame: DataFrame
+    columns: tuple[Column, ...]
+
+    def unchanged(self) -> list[SparkColumn]:
+        """The values of the columns as they are."""
+        return [
+            F.col(_full(i) if _is_cut(column) else f"{TARGET_NAME}.{quoted(column.name)}")
+            for i, column in enumerate(self.columns)
+        ]
+
+    def with_new(self, given: dict[str, SparkColumn]) -> list[SparkColumn]:
+        """The values of the columns, of which some are new. Names are columns, or paths to fields of structs."""
+        values = self.unchanged()
+        seen: set[str] = set()
+        for path, value in given.items():
+            top, *below = _found(self.columns, path)
+            if top.name in seen and not below:
+                raise InvalidError(f"column {top.name} is set twice; set it once")
+            seen.add(top.name)
+            position = self.columns.index(top)
+            if below:
+                value = values[position].withField(".".join(quoted(item.name) for item in below), value)
+            values[position] = value
+        return values
+
+
+def target_rows(scan: Scan, contents: Contents) -> TargetRows:
+    """`scan` gives row ids and addresses, and nanoseconds where there are any."""
+    columns = scan.shape.columns
+    names = [column.name for column in columns]
+    frame = scan.frame(contents).toDF(*names, ROW, FILE, POSITION)
+    if scan.shape.nanoseconds:
+        shown = [_CUT.shown(column, F.col(quoted(column.name))).alias(column.name) for column in columns]
+        full = [F.col(quoted(c.name)).alias(_full(i)) for i, c in enumerate(columns) if _is_cut(c)]
+        frame = frame.select(*shown, ROW, FILE, POSITION, *full)
+    return TargetRows(frame.alias(TARGET_NAME), columns)
+
+
+def expressions(given: Mapping[str, str | SparkColumn]) -> dict[str, SparkColumn]:
+    return {name: as_column(value) for name, value in given.items()}
+
+
+def _full(position: int) -> str:
+    return f"_penstock_full_{position}"
+
+
+def _found(columns: tuple[Column, ...], path: str) -> list[Column]:
+    """The column and the fields of structs that a path goes through."""
+    names = parse_path(path)
+    found = [find_at(columns, names[: depth + 1]) for depth in range(len(names))]
+    for outer in found[:-1]:
+        if outer.type.name != "struct":
+            raise InvalidError(
+                f"{path} is inside a {outer.type.name}, whose parts cannot be set one by one; set {found[0].name} whole"
+            )
+    return found

@@ -1,0 +1,55 @@
+"""Statements that change rows: an update, and what a merge does to rows that are there."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from penstock.spark.assignment import assigned_values
+from penstock.spark.changing import CONTROLS, Changed, change_rows
+from penstock.spark.scan import Contents, Scan
+from penstock.spark.target_rows import ROW, target_rows
+from penstock.statements import remove
+from penstock.statements.insert import note_files, stage_written
+from penstock.statements.target import Target, job_for
+from penstock.storage.parquet import check_writable
+from penstock.transaction import Transaction
+
+
+def update(
+    transaction: Transaction,
+    target: Target,
+    scan: Scan,
+    contents: Contents,
+    values: dict[str, SparkColumn],
+    where: SparkColumn | None,
+) -> None:
+    """Give columns of some rows new values. The rows keep their row ids."""
+    rows = target_rows(scan, contents)
+    frame = rows.frame if where is None else rows.frame.where(where)
+    new = assigned_values(frame, target.columns, rows.with_new(values))
+    named = [value.alias(f"v{i}") for i, value in enumerate(new)]
+    change(transaction, target, scan, frame.select(*named, ROW, *remove.controls(written=True)))
+
+
+def change(transaction: Transaction, target: Target, scan: Scan, rows: DataFrame) -> list[Changed]:
+    """Rows with the table's columns, ROW and the `CONTROLS`: written anew where they say so, and taken away before.
+
+    Rows that this transaction has added itself have no row ids yet: they are written as new ones.
+    """
+    check_writable(target.columns)
+    first_own = transaction.staging.shown_row_ids.get(target.info.id)
+    committed = rows if first_own is None else rows.where(F.col(ROW) < first_own)
+    runs = [job_for(target, committed, "auto", row_id=ROW, others=CONTROLS)]
+    if first_own is not None:
+        runs.append(job_for(target, rows.where(F.col(ROW) >= first_own), "auto", others=CONTROLS))
+    done = [(job, change_rows(frame, job, target.info.path)) for job, frame in runs]
+    for _, changed in done:
+        note_files(transaction, target, changed.written)
+    removals = [remove.removal_of(transaction, target, scan, changed) for _, changed in done]
+    for removal in removals:
+        remove.stage(transaction, target.info, removal)
+    for job, changed in done:
+        stage_written(transaction, target, job, changed.written)
+    return [changed for _, changed in done]

@@ -1,0 +1,43 @@
+"""Merging rows into a table."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+
+from penstock.spark.changing import CONTROLS, change_rows
+from penstock.spark.merging import Clause, Merging, numbered
+from penstock.spark.scan import Contents, Scan
+from penstock.spark.target_rows import target_rows
+from penstock.statements import remove
+from penstock.statements.change import change
+from penstock.statements.insert import insert_assigned
+from penstock.statements.target import Target
+from penstock.storage.parquet import check_writable
+from penstock.transaction import Transaction
+
+
+def merge(
+    transaction: Transaction,
+    target: Target,
+    scan: Scan,
+    contents: Contents,
+    source: DataFrame,
+    on: SparkColumn,
+    clauses: tuple[Clause, ...],
+) -> None:
+    """First the rows that are there, then those of the source that matched none of them."""
+    check_writable(target.columns)
+    rows = target_rows(scan, contents)
+    merging = Merging(target.info.full_name, target.columns, clauses, rows, numbered(source), on)
+    changed = merging.changed_rows()
+    if merging.writes:
+        done = change(transaction, target, scan, changed)
+    else:
+        done = [change_rows(changed.select(*CONTROLS), None, target.info.path)]
+        remove.stage(transaction, target.info, remove.removal_of(transaction, target, scan, done[0]))
+    if merging.inserts:
+        matched = done[0].sources
+        for other in done[1:]:
+            matched = matched.union(other.sources)
+        insert_assigned(transaction, target, merging.new_rows(matched))

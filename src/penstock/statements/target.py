@@ -1,0 +1,118 @@
+"""A table as rows are written to it, and the job that writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from penstock.catalog import objects
+from penstock.catalog.inlining import inlinable
+from penstock.model.columns import Column
+from penstock.model.objects import SortKey, TableInfo
+from penstock.model.options import OptionValue, effective
+from penstock.partitioning import PartitionSpec, directory_names
+from penstock.spark.assignment import quoted
+from penstock.spark.crossing import with_decimals_as_longs
+from penstock.spark.sorting import with_sort_columns
+from penstock.spark.writing import Distribution, Job, PartitionKey, distributed, grouping
+from penstock.storage.parquet import FileOptions, SortColumn, WritePlan
+from penstock.transaction import Transaction
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table as rows are written to it."""
+
+    info: TableInfo
+    columns: tuple[Column, ...]
+    spec: PartitionSpec | None
+    sort_order: tuple[SortKey, ...]
+    options: tuple[OptionValue, ...]
+    attached: Mapping[str, str]
+    encrypted: bool
+    inlines: bool  # whether its rows may be kept in the catalog
+
+    def option(self, name: str) -> str | None:
+        return effective(name, self.options, self.info.schema.id, self.info.id, self.attached)
+
+    @property
+    def inlined_deletes(self) -> int:
+        """How many positions of a file a delete may keep in the catalog."""
+        return int(self.option("data_inlining_row_limit") or 0)
+
+    @property
+    def inlined_rows(self) -> int:
+        """How many rows an insert may keep in the catalog."""
+        return int(self.option("data_inlining_row_limit") or 0) if self.inlines else 0
+
+
+def target_of(transaction: Transaction, table: TableInfo, attached: Mapping[str, str]) -> Target:
+    shown = transaction.shown()
+    database, at = shown.database, shown.at
+    with database.consistent():
+        columns = objects.columns_at(objects.column_versions(database, table.id), at)
+        spec = objects.current_partition_spec(database, at, table.id)
+        order = objects.sort_order(database, at, table.id)
+    options = tuple(transaction.catalog.options())
+    encrypted = effective("encrypted", options, None, None) == "true"
+    inlines = inlinable(columns, database.engine)
+    return Target(table, columns, spec, order, options, attached, encrypted, inlines)
+
+
+def job_for(
+    target: Target,
+    rows: DataFrame,
+    distribution: Distribution,
+    *,
+    row_id: str | None = None,
+    others: Sequence[str] = (),
+) -> tuple[Job, DataFrame]:
+    """What the tasks do, and the rows with what they need for it, on as many tasks as it takes.
+
+    The first columns of the rows are the table's. The rows that come out have those, the row id where one is named,
+    columns that are only sorted by, and the others.
+    """
+    columns = rows.columns[: len(target.columns)]
+    keys = _partition_keys(target)
+    sort: tuple[SortColumn, ...] = ()
+    before, known = len(columns) + (row_id is not None), set(rows.columns)
+    if target.sort_order and target.option("sort_on_insert") == "true":
+        sort, rows = with_sort_columns(
+            rows, target.columns, target.sort_order, before + len(keys), target.info.full_name
+        )
+    sorted_by = [name for name in rows.columns if name not in known]
+    plan = WritePlan(
+        columns=target.columns,
+        directory=target.info.path,
+        options=FileOptions.of(target.option),
+        partition_names=directory_names(target.spec, target.columns) if target.spec else (),
+        sort=sort,
+        extra_columns=len(sorted_by),
+        encrypted=target.encrypted,
+        row_ids=row_id is not None,
+    )
+    ordered = rows.select(*columns, *([row_id] if row_id else []), *sorted_by, *others)
+    carried, decimals = with_decimals_as_longs(ordered)
+    if target.option("per_thread_output") == "true" and distribution == "auto":
+        distribution = "none"
+    spread = distributed(carried, _grouping(target, carried), plan.options.target_file_size, distribution)
+    return Job(plan, keys, target.inlined_rows, decimals), spread
+
+
+def _partition_keys(target: Target) -> tuple[PartitionKey, ...]:
+    if target.spec is None:
+        return ()
+    places = {column.id: (position, column.type) for position, column in enumerate(target.columns)}
+    return tuple(PartitionKey(*places[field.column_id], field.transform) for field in target.spec.fields)
+
+
+def _grouping(target: Target, rows: DataFrame) -> list[SparkColumn]:
+    """What brings the rows of a partition together."""
+    if target.spec is None:
+        return []
+    names = {column.id: name for column, name in zip(target.columns, rows.columns, strict=False)}
+    return [grouping(field.transform, F.col(quoted(names[field.column_id]))) for field in target.spec.fields]
