@@ -114,3 +114,13 @@ def test_old_versions_after_a_rewrite(catalog: Catalog, spark: SparkSession) -> 
     assert before.rows.total() == 10
     with penstock.attach(catalog.uri, read_only=True, spark=spark) as lake:
         assert_contents(lake.table("t").read(version=1).where("id < 10"), before, "version 1")
+
+
+def test_zero_is_both_zeros(file_catalog: Catalog, spark: SparkSession) -> None:
+    """Dictionaries and Bloom filters of files tell them apart; SQL does not."""
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute("CREATE TABLE t (f DOUBLE, g FLOAT)", "INSERT INTO t SELECT '-0.0', '0.0' FROM range(2000)")
+    with penstock.attach(file_catalog.uri, read_only=True, spark=spark) as lake:
+        rows = lake.table("t").read()
+        for predicate in ("f = 0.0D", "f >= 0.0D", "g = -0.0F", "g <= -0.0F", "f IN (0.0D, 1.0D)"):
+            assert rows.where(predicate).count() == 2000, predicate

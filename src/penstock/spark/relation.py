@@ -14,6 +14,8 @@ from penstock.storage.paths import to_uri
 RECORD, FIELD, NULL = "\x1e", "\x1f", "\x00"
 # Proleptic dates as they stand in the files: nothing but Spark 2 ever wrote them otherwise.
 _PARQUET_OPTIONS = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+# To dictionaries and Bloom filters -0.0 and 0.0 are two values: Spark would lose rows of `x = 0` by them.
+_WITHOUT_DICTIONARIES = {"parquet.filter.dictionary.enabled": "false", "parquet.filter.bloom.enabled": "false"}
 _BINARY_FILE = (
     StructType()
     .add("path", StringType(), False)
@@ -26,7 +28,9 @@ _BINARY_FILE = (
 def parquet_rows(spark: SparkSession, index: Any, schema: StructType) -> DataFrame:
     """Spark's own vectorised Parquet scan of an index's files; each brings its values of the constant columns."""
     sources: Any = spark._jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
-    return _frame(spark, index, schema, sources.parquet.ParquetFileFormat(), _PARQUET_OPTIONS)
+    floating = any(kind in schema.simpleString() for kind in ("float", "double"))
+    options = _PARQUET_OPTIONS | (_WITHOUT_DICTIONARIES if floating else {})
+    return _frame(spark, index, schema, sources.parquet.ParquetFileFormat(), options)
 
 
 def file_rows(spark: SparkSession, index: Any) -> DataFrame:

@@ -1,0 +1,276 @@
+"""UPDATE, DELETE and MERGE from Spark: the extension shows the same rows under the same row ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+import penstock
+from interop.catalogs import Catalog
+from interop.compare import assert_same_tables
+from interop.writing import attached, leaving_nothing
+from penstock import Lake, Table
+
+COLUMNS = (
+    "id BIGINT NOT NULL, name STRING DEFAULT 'none', price DECIMAL(38,3), f DOUBLE, day DATE,"
+    " at TIMESTAMP_NTZ, s STRUCT<a: INT, b: ARRAY<STRING>>, m MAP<STRING, INT>"
+)
+
+
+ROWS = [
+    "id",
+    "CASE id % 5 WHEN 0 THEN NULL WHEN 1 THEN '' WHEN 2 THEN 'a/=%''é🦆' ELSE concat('n', id) END AS name",
+    "CAST(CASE WHEN id % 7 > 0 THEN 99999999999999999999999999999999999.999 - id END AS DECIMAL(38,3)) AS price",
+    "CASE id % 4 WHEN 0 THEN double('NaN') WHEN 1 THEN -0.0D WHEN 2 THEN double('-Infinity') ELSE id + 0.5D END AS f",
+    "CASE WHEN id % 6 = 0 THEN DATE'9999-12-31' ELSE DATE'1960-02-28' + CAST(id AS INT) END AS day",
+    "TIMESTAMP_NTZ'1969-12-31 23:59:59.999999' + make_dt_interval(CAST(id AS INT)) AS at",
+    "CASE WHEN id % 3 > 0 THEN named_struct('a', CAST(id AS INT), 'b', array('x', NULL, '')) END AS s",
+    "CASE WHEN id % 3 <> 1 THEN map('k', CAST(id AS INT)) END AS m",
+]
+
+
+def some(spark: SparkSession, start: int, end: int, tasks: int = 1) -> DataFrame:
+    """Rows with values that hurt."""
+    return spark.range(start, end, 1, tasks).selectExpr(*ROWS)
+
+
+def table_of(lake: Lake, name: str, spark: SparkSession, **definition: Any) -> Table:
+    """Three files, and rows in the catalog where it takes them."""
+    table = lake.create_table(name, COLUMNS, **definition)
+    for start in (0, 40, 80):
+        table.append(some(spark, start, start + 40))
+    table.append(some(spark, 200, 205))
+    return table
+
+
+def test_updates(catalog: Catalog, spark: SparkSession) -> None:
+    """Some rows and many, of files and of the catalog, new partitions, sorted files; then the extension goes on."""
+    with attached(catalog, spark) as lake:
+        table = table_of(lake, "t", spark, partitioned_by=["bucket(2, id)", "year(day)"], sorted_by=["name DESC"])
+        before = {row.id: row.rowid for row in table.read(row_ids=True).collect()}
+        table.update({"name": "upper(name)", "f": F.lit(None)}, where="id = 3 OR id = 201")
+        table.update({"price": "price - 1", "s.a": "s.a * 2", "day": "DATE'2024-02-29'"}, where="id % 4 = 1")
+        table.update({"name": "concat('v', id)", "m": "map('new', 1)"}, where=F.col("target.id") >= 100)
+        table.update({"f": "-0.0D"})
+        assert {row.id: row.rowid for row in table.read(row_ids=True).collect()} == before
+        assert table.update({"f": "1.0D"}, where="id < 0") == lake.current_snapshot()
+        assert table.read().where("f = 0.0 AND s.a = 8").count() == 1
+    assert_same_tables(catalog, spark, "t")
+    if catalog.kind == "mysql":
+        return  # the extension's connector cannot change rows there
+    with catalog.reference() as reference:
+        reference.execute(
+            "UPDATE t SET name = 'duck' WHERE id % 10 = 2",
+            "DELETE FROM t WHERE id IN (0, 99, 204)",
+            "CALL ducklake_flush_inlined_data('lk')",
+            "CALL ducklake_rewrite_data_files('lk', 't', delete_threshold => 0)",
+            "CALL ducklake_merge_adjacent_files('lk')",
+        )
+    with attached(catalog, spark) as lake:
+        lake.table("t").update({"name": "concat(name, '!')"}, where="name = 'duck'")
+        assert lake.table("t").read().where("name = 'duck!'").count() == 13
+    assert_same_tables(catalog, spark, "t")
+
+
+def test_deletion_vectors_and_encryption(file_catalog: Catalog, spark: SparkSession) -> None:
+    with attached(file_catalog, spark, encrypted=True, data_inlining_row_limit=0) as lake:
+        table = table_of(lake, "t", spark)
+        table.update({"name": "'once'"}, where="id % 3 = 0")
+        lake.set_option("write_deletion_vectors", True)
+        table.update({"name": "'twice'"}, where="id % 2 = 0")
+        table.delete("id % 5 = 0")
+        assert table.read().where("name = 'twice'").count() == 50
+    assert_same_tables(file_catalog, spark, "t")
+
+
+MERGES = ["plain", "partitioned"]
+
+
+def test_merge(catalog: Catalog, spark: SparkSession) -> None:
+    """Every kind of clause, with and without conditions; the first that applies wins."""
+    with attached(catalog, spark) as lake:
+        source = some(spark, 30, 50).union(some(spark, 300, 303)).withColumn("f", F.lit(7.5))
+        for name, definition in (("plain", {}), ("partitioned", {"partitioned_by": ["name", "month(at)"]})):
+            table = table_of(lake, name, spark, **definition)
+            ids = {row.id: row.rowid for row in table.read(row_ids=True).collect()}
+            (
+                table.merge(source, on="target.id = source.id")
+                .when_matched_delete("source.id % 10 = 0")
+                .when_matched_update({"name": "concat(source.name, target.name)"}, "source.id % 2 = 0")
+                .when_matched_update()
+                .when_not_matched_insert({"id": "source.id", "price": "12.5"}, F.col("source.id") == 301)
+                .when_not_matched_insert(condition="source.id > 300")
+                .when_not_matched_by_source_update({"s": "NULL", "name": "'alone'"}, "target.id BETWEEN 80 AND 90")
+                .when_not_matched_by_source_delete("target.id > 200")
+                .execute()
+            )
+            rows = {row.id: row for row in table.read(row_ids=True).collect()}
+            assert ids.keys() - rows.keys() == {30, 40, 201, 202, 203, 204}
+            assert rows.keys() - ids.keys() == {301, 302}
+            assert all(ids[id] == row.rowid for id, row in rows.items() if id in ids)
+            assert (rows[301].name, rows[301].f, str(rows[301].price)) == ("none", None, "12.500")
+            assert (rows[302].f, rows[31].f, rows[33].name) == (7.5, 7.5, "n33")
+            assert rows[38].name == "n38n38"
+            assert {rows[85].name, rows[85].s} == {"alone", None}
+    assert_same_tables(catalog, spark, *MERGES)
+
+
+def test_merges_of_one_kind(file_catalog: Catalog, spark: SparkSession) -> None:
+    """Upserts in one transaction after other writes, inserts alone, deletes alone, no keys, an empty source."""
+    with attached(file_catalog, spark) as lake:
+        table = table_of(lake, "t", spark)
+        upsert = table.merge(some(spark, 78, 130, 2), "target.id = source.id")
+        with lake.transaction(message="all of it"):
+            table.append(some(spark, 120, 124))
+            table.update({"name": "'own'"}, where="id BETWEEN 118 AND 121")
+            upsert.when_matched_update({"name": "concat(target.name, '+')"}).when_not_matched_insert().execute()
+            assert table.read().where("id >= 78").count() == 52 + 5
+        assert table.read().where("name = 'own+'").count() == 4
+        table.merge(some(spark, 128, 132), "target.id = source.id").when_not_matched_insert().execute()
+        assert table.read().where("id >= 128").count() == 4 + 5
+        doomed = spark.range(3).selectExpr("id * 10 AS low", "id * 10 + 4 AS high")
+        table.merge(doomed, "target.id >= source.low AND target.id < source.high").when_matched_delete().execute()
+        assert table.read().where("id < 40").count() == 40 - 12
+        snapshot = lake.current_snapshot()
+        nothing = table.merge(some(spark, 0, 0), "target.id = source.id")
+        assert nothing.when_matched_update().when_not_matched_insert().execute() == snapshot
+        gone = table.merge(some(spark, 0, 0), "target.id = source.id").when_not_matched_by_source_delete()
+        gone.execute()
+        assert table.read().isEmpty()
+    assert_same_tables(file_catalog, spark, "t")
+
+
+def test_conditions_and_values_with_subqueries(file_catalog: Catalog, spark: SparkSession) -> None:
+    with attached(file_catalog, spark) as lake:
+        table = table_of(lake, "t", spark)
+        other = lake.create_table("other", some(spark, 0, 10))
+        other.read().createOrReplaceTempView("others")
+        table.delete("id IN (SELECT id FROM others WHERE id > 7)")
+        table.delete("id = 5 AND EXISTS (SELECT 1 FROM others WHERE name IS NULL)")
+        table.update({"name": "(SELECT max(name) FROM others)"}, where="id < (SELECT min(id) + 3 FROM others)")
+        table.update({"price": "1"}, where="id NOT IN (SELECT id FROM others) AND id < 20")
+        (
+            table.merge(other.read(), "target.id = source.id")
+            .when_matched_update({"name": "'exists'"}, "source.id IN (SELECT id FROM others WHERE id = 7)")
+            .execute()
+        )
+        rows = {row.id: row for row in table.read().collect()}
+        spark.catalog.dropTempView("others")
+    assert not rows.keys() & {5, 8, 9}
+    assert rows[2].name == rows[0].name == "n9"
+    assert rows[7].name == "exists"
+    assert [row.id for row in rows.values() if row.price == 1] == list(range(10, 20))
+    assert_same_tables(file_catalog, spark, "t")
+
+
+def test_nanoseconds_and_odd_names_survive(file_catalog: Catalog, spark: SparkSession) -> None:
+    with file_catalog.reference() as reference:
+        reference.execute(
+            "CREATE TABLE t (rowid INT, \"target.x\" VARCHAR, ns TIMESTAMP_NS, l TIMESTAMP_NS[], \"q`u/o=t%e🦆\" UUID,"
+            " b BLOB, tz TIMESTAMPTZ)",
+            "INSERT INTO t SELECT i, 'x', '1969-12-31 23:59:59.123456789'::TIMESTAMP_NS,"
+            " ['2024-01-01 00:00:00.000000001'], '00000000-0000-0000-0000-00000000000a', 'ab'::BLOB,"
+            " '2024-01-01 00:30:00+02' FROM range(20) r(i)",
+        )  # fmt: skip
+    with attached(file_catalog, spark) as lake:
+        table = lake.table("t")
+        table.update({'"target.x"': "'y'"}, where="ns < TIMESTAMP_NTZ'1970-01-01' AND `target.x` = 'x'")
+        source = spark.range(5).selectExpr("id", "'z' AS x")
+        table.merge(source, "target.rowid = source.id").when_matched_update({'"target.x"': "source.x"}).execute()
+    with file_catalog.reference() as reference:
+        expected = "SELECT count(*) FROM t WHERE epoch_ns(ns) % 1000 = -211 AND epoch_ns(l[1]) % 1000 = 1"
+        assert reference.value(expected) == 20
+        assert reference.value("SELECT count(*) FROM t WHERE \"target.x\" = 'z'") == 5
+
+
+def test_what_goes_wrong_changes_nothing(file_catalog: Catalog, spark: SparkSession) -> None:
+    with attached(file_catalog, spark) as lake:
+        table = table_of(lake, "t", spark)
+        lake.create_table("small", "n TINYINT, t STRING").append(
+            spark.range(20).selectExpr("CAST(id AS TINYINT)", "'x'")
+        )
+        small = lake.table("small")
+        twice = some(spark, 38, 42).union(some(spark, 41, 42))
+        upsert = table.merge(twice, "target.id = source.id")
+
+        def nothing(match: str, error: type[Exception] = penstock.InvalidError) -> Any:
+            return leaving_nothing(file_catalog, lake, match, error)
+
+        with nothing("2 rows of the source match the same row of main.t .target.id = 41.*one source row for each"):
+            upsert.when_matched_update().when_not_matched_insert().execute()
+        with nothing("3 rows of the source match the same row of main.t .rowid 40"):
+            table.merge(twice, "target.id <= source.id AND target.id > 39").when_matched_delete().execute()
+        with nothing("column 'id' of .* NOT NULL|NULL.*id"):
+            table.update({"id": "NULLIF(id, 117)"})
+        with nothing("column n: the value 130 does not fit tinyint"):
+            small.update({"n": "n + 120"}, where="n >= 10")
+        with nothing("there is no column 'nome'", penstock.NotFoundError):
+            table.update({"nome": "1"})
+        with nothing("column day has type date.*cast it first"):
+            table.update({"day": "12"})
+        with nothing("inside a map.*set m whole"):
+            table.update({"m.value": "12"})
+        with nothing("no column 'extra', which the source has; say which columns to insert"):
+            table.merge(some(spark, 500, 501).withColumn("extra", F.lit(1)), "target.id = source.id") \
+                .when_not_matched_insert().execute()  # fmt: skip
+        with nothing("nothing to set in main.t"):
+            table.update({})
+        with nothing("has no clause"):
+            upsert.execute()
+        with nothing("DIVIDE_BY_ZERO", Exception):
+            table.update({"f": "1 / (id - 90)"})
+        # Only one of the two has an effect: no error.
+        upsert.when_matched_update({"name": "'fine'"}, "source.id < 41 OR source.name IS NULL").execute()
+        assert table.read().where("name = 'fine'").count() == 3
+
+
+@contextmanager
+def read_by(spark: SparkSession) -> Iterator[list[tuple[int, int]]]:
+    """What Spark's own metrics say of each scan meanwhile: files and rows, of scans that read any."""
+    store: Any = spark._jsparkSession.sharedState().statusStore()
+    seen = store.executionsCount()
+    found: list[tuple[int, int]] = []
+    yield found
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    for number in range(seen, store.executionsCount()):
+        execution = store.executionsList().apply(number)
+        values = store.executionMetrics(execution.executionId())
+        graph = store.planGraph(execution.executionId()).allNodes()
+        for node in (graph.apply(i) for i in range(graph.size())):
+            if node.name().startswith("Scan parquet"):
+                metrics = {m.name(): values.get(m.accumulatorId()) for m in _each(node.metrics())}
+                found.append((_number(metrics["number of files read"]), _number(metrics["number of output rows"])))
+    found[:] = [scan for scan in found if scan != (0, 0)]
+
+
+def _each(items: Any) -> Iterator[Any]:
+    return (items.apply(i) for i in range(items.size()))
+
+
+def _number(text: Any) -> int:
+    return int(text.get().replace(",", "")) if text.isDefined() else 0
+
+
+def test_one_row_of_many_files(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    """Only files whose statistics allow it are read, by Spark's own count of them."""
+    with attached(file_catalog, spark, data_inlining_row_limit=0) as lake:
+        table = lake.create_table("t", "id BIGINT, v STRING")
+        table.append(spark.range(0, 4000, 1, 200).selectExpr("id", "'x'"), distribution="none")
+        assert table.files().count() == 200
+        with read_by(spark) as found:
+            table.update({"v": "'y'"}, where="id = 1234")
+        assert found == [(1, 20)]
+        with read_by(spark) as found:
+            table.merge(spark.range(77, 78).selectExpr("id", "'z' AS v"), "target.id = source.id") \
+                .when_matched_update().when_not_matched_insert().execute()  # fmt: skip
+        assert found == [(1, 20)]
+        with read_by(spark) as found:
+            table.delete("id = 3000")
+        assert found == [(1, 20)]
+        assert table.read().count() == 3999
+        assert {row.v for row in table.read().where("id IN (77, 1234)").collect()} == {"y", "z"}
