@@ -348,10 +348,10 @@ class Lake:
         if version is not None:
             return snapshot_by_version(self.catalog.database, version)
         if timestamp is not None:
-            return snapshot_by_time(self.catalog.database, self._instant(timestamp))
+            return snapshot_by_time(self.catalog.database, self.instant(timestamp))
         return self.current_snapshot()
 
-    def _instant(self, time: str | datetime) -> datetime:
+    def instant(self, time: str | datetime) -> datetime:
         """A time without a zone is in the Spark session's."""
         try:
             moment = datetime.fromisoformat(time) if isinstance(time, str) else time

@@ -15,10 +15,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.catalog import objects
+from penstock.catalog.changed_files import span
 from penstock.catalog.files import FileScope, listed_files
 from penstock.catalog.inlined import inlined_delete_table
-from penstock.catalog.snapshots import latest_snapshot
-from penstock.errors import InvalidError
+from penstock.catalog.snapshots import latest_snapshot, snapshot_from_time
+from penstock.errors import InvalidError, NotFoundError
 from penstock.merge import Merge
 from penstock.model import evolution
 from penstock.model.changes import quoted_name
@@ -28,6 +29,7 @@ from penstock.model.options import effective
 from penstock.model.snapshots import Snapshot
 from penstock.partitioning import PartitionSpec
 from penstock.spark.assignment import as_column, quoted
+from penstock.spark.change_feed import ChangeFeed, Feed
 from penstock.spark.explain import Explanation, explain
 from penstock.spark.insert_defaults import default_of
 from penstock.spark.scan import Contents, Scan
@@ -43,6 +45,7 @@ from penstock.transaction import Shown, Transaction
 if TYPE_CHECKING:
     from penstock.lake import Lake
 
+Bound = int | str | datetime
 _FILES = """data_file string, data_file_size_bytes long, data_file_footer_size long, data_file_encryption_key binary,
             delete_file string, delete_file_size_bytes long, delete_file_footer_size long,
             delete_file_encryption_key binary"""
@@ -97,6 +100,53 @@ class Table:
         info = self._info(shown)
         rows = listed_files(shown.database, info.id, info.path, shown.at)
         return self.lake.spark.createDataFrame(rows, _FILES)
+
+    def changes(
+        self, start: Bound, end: Bound | None = None, *, nanoseconds: Literal["truncate", "long"] | None = None
+    ) -> DataFrame:
+        """What the snapshots from `start` to `end` did to the rows, both included: snapshots by id or by time.
+
+        As the extension's `table_changes`: snapshot_id, rowid, change_type (`insert`, `delete`, `update_preimage`,
+        `update_postimage`), and the columns as of `end`, which is the current snapshot if it is left out. A start that
+        is a time is the first snapshot from then on, an end the last one until then.
+        """
+        return self._feed("changes", start, end, nanoseconds)
+
+    def insertions(
+        self, start: Bound, end: Bound | None = None, *, nanoseconds: Literal["truncate", "long"] | None = None
+    ) -> DataFrame:
+        """The rows that the snapshots inserted, and updated rows as they became; without change_type."""
+        return self._feed("insertions", start, end, nanoseconds)
+
+    def deletions(
+        self, start: Bound, end: Bound | None = None, *, nanoseconds: Literal["truncate", "long"] | None = None
+    ) -> DataFrame:
+        """The rows that the snapshots deleted, and updated rows as they were; without change_type."""
+        return self._feed("deletions", start, end, nanoseconds)
+
+    def _feed(
+        self, feed: Feed, start: Bound, end: Bound | None, nanoseconds: Literal["truncate", "long"] | None
+    ) -> DataFrame:
+        database = self.lake.catalog.database
+        with database.consistent():
+            first, last = self._bound("start", start), self._bound("end", end)
+            scan = self._scan(self.lake.shown(last.id), nanoseconds=nanoseconds == "long")
+            changes = ChangeFeed.of(feed, scan, span(database, scan.scope.table_id, first.id, last.id))
+        if nanoseconds is None:
+            _warn_of_nanoseconds(scan.shape.columns, self.name)
+        return changes.frame()
+
+    def _bound(self, name: Literal["start", "end"], bound: Bound | None) -> Snapshot:
+        try:
+            if bound is None:
+                return self.lake.current_snapshot()
+            if isinstance(bound, int):
+                return self.lake.snapshot_at(version=bound)
+            if name == "end":
+                return self.lake.snapshot_at(timestamp=bound)
+            return snapshot_from_time(self.lake.catalog.database, self.lake.instant(bound))
+        except NotFoundError as error:
+            raise NotFoundError(f"the {name} of the changes: {error}") from None
 
     @property
     def info(self) -> TableInfo:

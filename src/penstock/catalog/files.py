@@ -5,14 +5,19 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+
+import pyarrow as pa
 
 from penstock.catalog.databases import Database
+from penstock.catalog.inlined import inlined_rows
 from penstock.catalog.pruning import Condition
 from penstock.catalog.visibility import At
 from penstock.errors import StaleReadError
 from penstock.model.changes import parse_changes
+from penstock.model.columns import Column
 from penstock.model.files import DataFile, DeleteFile, DeleteKind, FileGroup, MappedField
+from penstock.model.objects import ColumnVersion
 from penstock.storage.paths import resolve
 
 EVERY_FILE = Condition("1 = 1", ())
@@ -31,6 +36,8 @@ class FileScope:
 
     Files with an id from `next_file_id` on came later: maintenance may date them back, but their rows were seen.
     """
+
+    made_by: ClassVar[str] = "read()"
 
     database: Database
     table_id: int
@@ -61,7 +68,7 @@ class FileScope:
         where, parameters = self._members(group)
         rows = self.database.query(
             f"""SELECT d.data_file_id, d.path, d.path_is_relative, d.file_size_bytes, d.row_id_start, d.begin_snapshot,
-                       d.encryption_key
+                       d.encryption_key, {self._changed_in()}
                 FROM ducklake_data_file d WHERE {self._shown()} AND {where} AND {keep.sql}""",
             [*self._shown_parameters(), *parameters, *keep.parameters],
         )
@@ -90,20 +97,29 @@ class FileScope:
     def delete_files(self, group: FileGroup, kind: DeleteKind, keep: Condition = EVERY_FILE) -> list[DeleteFile]:
         where, parameters = self._delete_files(group)
         rows = self.database.query(
-            f"""SELECT x.data_file_id, x.path, x.path_is_relative, x.file_size_bytes, x.format, x.encryption_key
+            f"""SELECT x.data_file_id, x.path, x.path_is_relative, x.file_size_bytes, x.format, x.encryption_key,
+                       x.begin_snapshot
                 FROM {where} AND x.format = ? AND x.encryption_key IS {"NOT NULL" if kind.encrypted else "NULL"}
                 AND {keep.sql}""",
             [*parameters, kind.format, *keep.parameters],
         )
         return [DeleteFile(r[0], resolve(self.table_path, r[1], bool(r[2])), *r[3:]) for r in rows]
 
-    def inlined_delete_rows(self) -> list[tuple[int, int]]:
-        """(data file, position) of the deletes that are kept in the catalog itself."""
+    def inlined_delete_rows(self) -> list[tuple[int, int, int]]:
+        """(data file, position, snapshot) of the deletes that are kept in the catalog itself."""
         if self.inlined_deletes is None:
             return []
         table = self.database.identifier(self.inlined_deletes)
-        rows = self.database.query(f"SELECT file_id, row_id FROM {table} WHERE {self.at.begun()}")
-        return [(row[0], row[1]) for row in rows]
+        rows = self.database.query(
+            f"SELECT file_id, row_id, begin_snapshot FROM {table} WHERE {self._inlined_applied()}"
+        )
+        return [(row[0], row[1], row[2]) for row in rows]
+
+    def inlined_rows(
+        self, columns: Sequence[Column], history: Sequence[ColumnVersion], *, nanoseconds: bool
+    ) -> list[pa.Table]:
+        """The rows that live in the catalog itself: columns `v0, v1, ...` of the given columns, and `row_id`."""
+        return inlined_rows(self.database, self.table_id, self.at, columns, history, nanoseconds=nanoseconds)
 
     def mapping(self, mapping_id: int) -> list[MappedField]:
         rows = self.database.query(
@@ -115,21 +131,43 @@ class FileScope:
 
     def check(self) -> None:
         """Whether the files are still those that the scan was made for."""
-        if not self.database.query("SELECT 1 FROM ducklake_snapshot WHERE snapshot_id = ?", [self.version]):
-            raise StaleReadError(
-                f"snapshot {self.version} was expired since this DataFrame was made; call read() again"
-            )
+        for version in self._needed():
+            if not self.database.query("SELECT 1 FROM ducklake_snapshot WHERE snapshot_id = ?", [version]):
+                raise StaleReadError(
+                    f"snapshot {version} was expired since this DataFrame was made; call {self.made_by} again"
+                )
         later = "SELECT changes_made FROM ducklake_snapshot_changes WHERE snapshot_id > ?"
         for (text,) in self.database.query(later, [self.seen_snapshot]):
             for change in parse_changes(text):
                 if change.kind in _FILES_REPLACED and change.value == str(self.table_id):
                     raise StaleReadError(
-                        "the table's files were merged since this DataFrame was made; call read() again"
+                        f"the table's files were merged since this DataFrame was made; call {self.made_by} again"
                     )
 
     def _shown(self) -> str:
         known = "d.data_file_id < ?" + (f" OR d.begin_snapshot = {self.at.own}" if self.at.own else "")
-        return f"d.table_id = ? AND {self.at.visible('d')} AND ({known})"
+        return f"d.table_id = ? AND {self._chosen()} AND ({known})"
+
+    def _needed(self) -> tuple[int, ...]:
+        return (self.version,)
+
+    def _chosen(self) -> str:
+        """The data files that the scope is of."""
+        return self.at.visible("d")
+
+    def _partial(self) -> str:
+        """The data files whose rows must be told apart by the snapshot that they carry; never NULL."""
+        return f"(d.partial_max IS NOT NULL AND d.partial_max > {self.version})"
+
+    def _applied(self, alias: str) -> str:
+        """The delete files that hold the deletes of the scope's files."""
+        return self.at.visible(alias)
+
+    def _inlined_applied(self) -> str:
+        return self.at.begun()
+
+    def _changed_in(self) -> str:
+        return "NULL"
 
     def _shown_parameters(self) -> list[Any]:
         return [self.table_id, self.next_file_id]
@@ -138,9 +176,9 @@ class FileScope:
         deleted, parameters = self._deleted()
         foreign, foreign_parameters = self._foreign()
         sql = f"""CASE WHEN {foreign} THEN 1 ELSE 0 END AS foreign_file,
-                  CASE WHEN d.partial_max > ? THEN 1 ELSE 0 END AS partial,
+                  CASE WHEN {self._partial()} THEN 1 ELSE 0 END AS partial,
                   CASE WHEN {deleted} THEN 1 ELSE 0 END AS deleted, {self._era()} AS era"""
-        return sql, [*foreign_parameters, self.version, *parameters]
+        return sql, [*foreign_parameters, *parameters]
 
     def _members(self, group: FileGroup) -> tuple[str, list[Any]]:
         """The condition of a group, written so that a plain table's is short."""
@@ -149,9 +187,7 @@ class FileScope:
         conditions = [
             "d.mapping_id IS NULL" if group.mapping_id is None else f"d.mapping_id = {group.mapping_id}",
             f"{'' if group.foreign else 'NOT '}({foreign})",
-            f"d.partial_max > {self.version}"
-            if group.partial
-            else f"(d.partial_max IS NULL OR d.partial_max <= {self.version})",
+            f"{'' if group.partial else 'NOT '}{self._partial()}",
             f"{self._era()} = {group.era}",
             f"{'' if group.deleted else 'NOT '}({deleted})",
         ]
@@ -171,18 +207,20 @@ class FileScope:
         return f"CASE {whens} ELSE {len(self.eras)} END" if whens else "0"
 
     def _deleted(self) -> tuple[str, list[Any]]:
-        shown = f"SELECT data_file_id FROM ducklake_delete_file WHERE table_id = ? AND {self.at.visible()}"
+        shown = f"SELECT data_file_id FROM ducklake_delete_file x WHERE x.table_id = ? AND {self._applied('x')}"
         sql = f"d.data_file_id IN ({shown})"
         parameters = [self.table_id]
         if self.inlined_deletes is None:
             return sql, parameters
         table = self.database.identifier(self.inlined_deletes)
-        return f"{sql} OR d.data_file_id IN (SELECT file_id FROM {table} WHERE {self.at.begun()})", [*parameters]
+        return f"{sql} OR d.data_file_id IN (SELECT file_id FROM {table} WHERE {self._inlined_applied()})", [
+            *parameters
+        ]
 
     def _delete_files(self, group: FileGroup) -> tuple[str, list[Any]]:
         where, parameters = self._members(group)
         sql = f"""ducklake_delete_file x JOIN ducklake_data_file d ON d.data_file_id = x.data_file_id
-                  WHERE x.table_id = ? AND {self.at.visible("x")} AND {self._shown()} AND {where}"""
+                  WHERE x.table_id = ? AND {self._applied("x")} AND {self._shown()} AND {where}"""
         return sql, [self.table_id, *self._shown_parameters(), *parameters]
 
 

@@ -49,6 +49,16 @@ def snapshot_by_time(database: Database, time: datetime) -> Snapshot:
     return snapshot_by_version(database, version)
 
 
+def snapshot_from_time(database: Database, time: datetime) -> Snapshot:
+    """The oldest snapshot at or after an (aware) time."""
+    oldest = "SELECT min(snapshot_id) FROM ducklake_snapshot WHERE snapshot_time >= ?"
+    version = database.value(oldest, [database.time_parameter(time)])
+    if version is None:
+        last = database.time(database.value("SELECT max(snapshot_time) FROM ducklake_snapshot"))
+        raise NotFoundError(f"no snapshot at or after {time}; the newest snapshot of this lake is of {last}")
+    return snapshot_by_version(database, version)
+
+
 def _snapshot(database: Database, row: Row) -> Snapshot:
     return Snapshot(row[0], database.time(row[1]), *row[2:])
 

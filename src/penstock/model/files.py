@@ -14,7 +14,7 @@ class FileGroup:
 
     mapping_id: int | None
     foreign: bool  # encrypted, or with variants of types that Spark's reader does not know
-    partial: bool  # holds rows of snapshots after the one that is read
+    partial: bool  # holds rows of several snapshots that must be told apart
     deleted: bool  # some rows are deleted
     era: int
     file_count: int
@@ -29,6 +29,7 @@ class DataFile:
     row_id_start: int | None
     begin_snapshot: int
     encryption_key: str | None = field(repr=False)
+    changed_in: int | None = None  # the snapshot that a change feed gives its rows
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class DeleteFile:
     size: int
     format: str
     encryption_key: str | None = field(repr=False)
+    begin_snapshot: int
 
 
 @dataclass(frozen=True)

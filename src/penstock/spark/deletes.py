@@ -19,8 +19,10 @@ from penstock.spark.planner import Planner
 from penstock.spark.relation import file_rows, parquet_rows, records
 from penstock.storage.sealed_keys import Seal
 
-FILE, POSITION, SNAPSHOT = "_penstock_deleted_file", "_penstock_deleted_position", "_ducklake_internal_snapshot_id"
-_POSITIONS = T.StructType([T.StructField(FILE, T.LongType()), T.StructField(POSITION, T.LongType())])
+FILE, POSITION, DELETED_IN = "_penstock_deleted_file", "_penstock_deleted_position", "_penstock_deleted_in"
+_EMBEDDED = "_ducklake_internal_snapshot_id"
+_POSITIONS = T.StructType([T.StructField(name, T.LongType()) for name in (FILE, POSITION, DELETED_IN)])
+_BEGIN = "_penstock_begin"
 _BYTES_PER_POSITION = 16
 
 
@@ -29,16 +31,16 @@ def deleted_positions(
     planner: Planner,
     leader: Any,
     kinds: Sequence[DeleteKind],
-    inlined: Sequence[tuple[int, int]],
+    inlined: Sequence[tuple[int, int, int]],
 ) -> DataFrame:
-    """(data file, position) of every row that the snapshot does not show, for the files that `planner` chooses.
+    """(data file, position, snapshot) of every row that was deleted, for the files that `planner` chooses.
 
     `leader` is the index of the data files: the filters over their rows choose the delete files too.
     """
     parts = [_from_files(spark, planner, leader, kind) for kind in kinds]
     if inlined:
-        files, positions = zip(*inlined, strict=True)
-        rows = pa.table({FILE: pa.array(files, pa.int64()), POSITION: pa.array(positions, pa.int64())})
+        columns = [pa.array(values, pa.int64()) for values in zip(*inlined, strict=True)]
+        rows = pa.table(columns, names=_POSITIONS.names)
         parts.append(spark.createDataFrame(rows, _POSITIONS))
     return reduce(DataFrame.union, parts)
 
@@ -58,12 +60,13 @@ def _from_files(spark: SparkSession, planner: Planner, leader: Any, kind: Delete
 
 def _from_parquet(spark: SparkSession, planner: Planner, leader: Any, kind: DeleteKind) -> DataFrame:
     """Read by name, so that a third column of another writer is ignored and a missing snapshot id is NULL."""
-    constants = T.StructType([T.StructField(FILE, T.LongType())])
-    index = _index(spark, planner, leader, kind, constants, lambda file: (file.data_file_id,))
-    schema = T.StructType([T.StructField("pos", T.LongType()), T.StructField(SNAPSHOT, T.LongType())])
+    constants = T.StructType([T.StructField(name, T.LongType()) for name in (FILE, _BEGIN)])
+    index = _index(spark, planner, leader, kind, constants, lambda file: (file.data_file_id, file.begin_snapshot))
+    schema = T.StructType([T.StructField("pos", T.LongType()), T.StructField(_EMBEDDED, T.LongType())])
     frame = parquet_rows(spark, index, schema)
-    shown = frame.where(F.col(SNAPSHOT).isNull() | (F.col(SNAPSHOT) <= planner.scope.version))
-    return shown.select(FILE, F.col("pos").alias(POSITION))
+    shown = frame.where(F.col(_EMBEDDED).isNull() | (F.col(_EMBEDDED) <= planner.scope.version))
+    deleted_in = F.coalesce(F.col(_EMBEDDED), F.col(_BEGIN)).alias(DELETED_IN)
+    return shown.select(FILE, F.col("pos").alias(POSITION), deleted_in)
 
 
 def _read_in_python(
@@ -74,10 +77,11 @@ def _read_in_python(
     seal: Seal,
     read: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
 ) -> DataFrame:
-    constants = T.StructType().add("file", T.LongType()).add("location", T.StringType()).add("key", T.StringType())
+    constants = T.StructType().add("file", T.LongType()).add("begin", T.LongType())
+    constants = constants.add("location", T.StringType()).add("key", T.StringType())
 
     def constants_of(file: DeleteFile) -> tuple[object, ...]:
-        return file.data_file_id, file.path, seal.close(file.encryption_key, file.path)
+        return file.data_file_id, file.begin_snapshot, file.path, seal.close(file.encryption_key, file.path)
 
     index = _index(spark, planner, leader, kind, constants, constants_of)
     return file_rows(spark, index).mapInArrow(read, _POSITIONS)
@@ -103,7 +107,7 @@ def _decode_vectors(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
     from penstock.storage.deletion_vectors import read_deletion_vector
 
     for batch in batches:
-        for file, path in zip(batch["file"].to_pylist(), batch["location"].to_pylist(), strict=True):
-            positions = read_deletion_vector(path)
-            columns = [pa.array([file] * len(positions), pa.int64()), pa.array(positions, pa.int64())]
-            yield pa.RecordBatch.from_arrays(columns, names=_POSITIONS.names)
+        for file in batch.select(["file", "begin", "location"]).to_pylist():
+            positions = pa.array(read_deletion_vector(file["location"]), pa.int64())
+            constants = [pa.repeat(pa.scalar(file[name], pa.int64()), len(positions)) for name in ("file", "begin")]
+            yield pa.RecordBatch.from_arrays([constants[0], positions, constants[1]], names=_POSITIONS.names)

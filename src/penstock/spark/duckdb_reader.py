@@ -21,6 +21,7 @@ DUCKDB_FILE = (
     T.StructType()
     .add("file", T.LongType())
     .add("row_id_start", T.LongType())
+    .add("changed_in", T.LongType())
     .add("location", T.StringType())
     .add("key", T.StringType())
     .add("select", T.StringType())
@@ -35,31 +36,36 @@ def duckdb_file(file: DataFile, shape: Shape, seal: Seal) -> tuple[object, ...]:
     written = columns_at(shape.history, At(file.begin_snapshot))
     values = {column.id: quoted(column.name) for column in written}
     select = select_list(shape.columns, written, values, nanoseconds=shape.nanoseconds)
-    return (file.id, file.row_id_start, file.path, seal.close(file.encryption_key, file.path), select)
+    return (file.id, file.row_id_start, file.changed_in, file.path, seal.close(file.encryption_key, file.path), select)
 
 
 def read_rows(schema: T.StructType, seal: Seal) -> Reader:
-    """Columns `v0, v1, ...`, then file, row id start, position, embedded row id and snapshot id."""
+    """Columns `v0, v1, ...`, then file, row id start, changed in, position, embedded row id and snapshot id."""
 
     def rows(columns: set[str], job: dict[str, Any]) -> str:
         embedded = [name if name in columns else "CAST(NULL AS BIGINT)" for name in _EMBEDDED]
-        start = "NULL" if job["row_id_start"] is None else job["row_id_start"]
-        constants = f"CAST({job['file']} AS BIGINT), CAST({start} AS BIGINT)"
+        constants = ", ".join(_bigint(job[name]) for name in ("file", "row_id_start", "changed_in"))
         return f"{job['select']}, {constants}, file_row_number, {', '.join(embedded)}"
 
     return _reader(schema, seal, rows)
 
 
 def read_positions(version: int, schema: T.StructType, seal: Seal) -> Reader:
-    """File and position of the rows that delete files delete up to a snapshot."""
+    """File, position and snapshot of the rows that delete files delete up to a snapshot."""
 
     def positions(columns: set[str], job: dict[str, Any]) -> str:
-        return f"CAST({job['file']} AS BIGINT), pos"
+        begin = _bigint(job["begin"])
+        deleted_in = f"coalesce({_EMBEDDED[1]}, {begin})" if _EMBEDDED[1] in columns else begin
+        return f"{_bigint(job['file'])}, pos, {deleted_in}"
 
     def where(columns: set[str]) -> str:
         return f"coalesce({_EMBEDDED[1]}, 0) <= {version}" if _EMBEDDED[1] in columns else "true"
 
     return _reader(schema, seal, positions, where)
+
+
+def _bigint(value: int | None) -> str:
+    return f"CAST({'NULL' if value is None else value} AS BIGINT)"
 
 
 def _reader(

@@ -14,7 +14,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.catalog.files import FileScope
-from penstock.catalog.inlined import inlined_rows
 from penstock.errors import UnsupportedError
 from penstock.model.columns import Column
 from penstock.model.files import DataFile, DeleteKind, FileGroup, MappedField
@@ -42,7 +41,7 @@ from penstock.spark.types import FIELD_ID, Reading
 from penstock.storage.sealed_keys import Seal
 
 ROW_ID = "rowid"
-FILE, ROW_ID_START = "_penstock_file", "_penstock_row_id_start"
+FILE, ROW_ID_START, CHANGED_IN = "_penstock_file", "_penstock_row_id_start", "_penstock_changed_in"
 # Spark's reader fills a column of this name with the row's number in its file. `_metadata.row_index` is the same number
 # inside a struct, which costs an object a row.
 POSITION = "_tmp_metadata_row_index"
@@ -58,7 +57,7 @@ class Contents:
 
     groups: Sequence[FileGroup]
     delete_kinds: Mapping[FileGroup, Sequence[DeleteKind]]
-    inlined_deletes: Sequence[tuple[int, int]]
+    inlined_deletes: Sequence[tuple[int, int, int]]
     inlined: Sequence[pa.Table]
     mappings: Mapping[int, Sequence[MappedField]]
 
@@ -105,7 +104,7 @@ class Scan:
     def _inlined_rows(self) -> list[pa.Table]:
         scope, shape = self.scope, self.shape
         columns, history, nanoseconds = shape.columns, shape.history, shape.nanoseconds
-        return inlined_rows(scope.database, scope.table_id, scope.at, columns, history, nanoseconds=nanoseconds)
+        return scope.inlined_rows(columns, history, nanoseconds=nanoseconds)
 
     def frame(self, contents: Contents) -> DataFrame:
         """The table's rows; nothing is read before Spark runs a query on them."""
@@ -181,11 +180,11 @@ class Scan:
     ) -> BranchRows:
         """Spark's own Parquet scan, of certain files only if they are given."""
         numbered = self._numbered(group)
-        numbers = [T.StructField(name, T.LongType()) for name in (FILE, ROW_ID_START)] if numbered else []
+        numbers = [T.StructField(name, T.LongType()) for name in (FILE, ROW_ID_START, CHANGED_IN) if numbered]
         constants = T.StructType([*numbers, *(mapped.constants.fields if mapped else [])])
 
         def constants_of(file: DataFile) -> tuple[object, ...]:
-            own = (file.id, file.row_id_start) if numbered else ()
+            own = (file.id, file.row_id_start, file.changed_in) if numbered else ()
             return (*own, *mapped.constants_of(file.path)) if mapped else own
 
         planner = self._planner(group, reading.names, constants_of)
@@ -235,7 +234,7 @@ class Scan:
         seal = Seal()
         planner = self._planner(group, carried, lambda file: duckdb_file(file, self.shape, seal))
         index = self._index(answer(planner), DUCKDB_FILE, {}, group)
-        others = (FILE, ROW_ID_START, POSITION, EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT)
+        others = (FILE, ROW_ID_START, CHANGED_IN, POSITION, EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT)
         schema = carried_schema(self.shape.columns, self.shape.nanoseconds, others)
         rows = file_rows(self.spark, index).mapInArrow(read_rows(schema, seal), schema)
         return BranchRows(rows, shown_columns(self.shape.columns, self.shape.nanoseconds), planner, index)
@@ -247,10 +246,9 @@ class Scan:
             frame = frame.where(F.col(EMBEDDED_SNAPSHOT) <= self.scope.version)
         if group.deleted:
             kinds, inlined = contents.delete_kinds[group], contents.inlined_deletes
-            frame = _without(frame, deleted_positions(self.spark, rows.planner, rows.index, kinds, inlined))
+            frame = without(frame, deleted_positions(self.spark, rows.planner, rows.index, kinds, inlined))
         if self.row_ids:
-            given = F.col(ROW_ID_START) + F.col(POSITION)
-            shown.append(F.coalesce(F.col(EMBEDDED_ROW_ID), given).alias(ROW_ID))
+            shown.append(row_id().alias(ROW_ID))
         shown += [F.col(FILE), F.col(POSITION)] * self.addresses
         return frame.select(*shown)
 
@@ -262,11 +260,21 @@ class Scan:
         return to_frame(self.spark, rows, carried_schema(columns, nanoseconds, ["row_id"])).select(*shown)
 
 
-def _without(rows: DataFrame, deleted: DataFrame) -> DataFrame:
-    """An anti-join on one long, made of file and position: no file has 2^32 rows."""
+def row_id() -> SparkColumn:
+    """The row id of a branch's rows."""
+    return F.coalesce(F.col(EMBEDDED_ROW_ID), F.col(ROW_ID_START) + F.col(POSITION))
+
+
+def without(rows: DataFrame, deleted: DataFrame, where: SparkColumn | None = None) -> DataFrame:
+    """An anti-join on one long, made of file and position: no file has 2^32 rows. With a condition on both sides,
+    only rows that it is true for are left out.
+    """
     key = F.shiftleft(F.col(FILE), 32) + F.col(POSITION)
     deleted_key = (F.shiftleft(F.col(DELETED_FILE), 32) + F.col(DELETED_POSITION)).alias("_penstock_deleted")
-    return rows.join(deleted.select(deleted_key), key == F.col("_penstock_deleted"), "left_anti")
+    same = key == F.col("_penstock_deleted")
+    if where is None:
+        return rows.join(deleted.select(deleted_key), same, "left_anti")
+    return rows.join(deleted.withColumns({"_penstock_deleted": deleted_key}), same & where, "left_anti")
 
 
 def _col(name: str) -> SparkColumn:

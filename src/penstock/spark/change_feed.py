@@ -1,0 +1,160 @@
+"""What a table's snapshots inserted, deleted and updated, as DataFrames: scans of the files that the span changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Literal
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from penstock.catalog.changed_files import ChangedFiles, EndedFiles, InsertedFiles, Span, ThinnedFiles
+from penstock.model.files import FileGroup
+from penstock.spark.arrow import carried_schema, shown_columns, to_frame
+from penstock.spark.assignment import quoted
+from penstock.spark.deletes import DELETED_IN, deleted_positions
+from penstock.spark.deletes import FILE as DELETED_FILE
+from penstock.spark.deletes import POSITION as DELETED_POSITION
+from penstock.spark.scan import (
+    CHANGED_IN,
+    EMBEDDED_SNAPSHOT,
+    FILE,
+    POSITION,
+    BranchRows,
+    Contents,
+    Scan,
+    row_id,
+    without,
+)
+
+Feed = Literal["changes", "insertions", "deletions"]
+# Names that no column of a table has, until the last step.
+_SNAPSHOT, _ROW, _TYPE = "_penstock_snapshot", "_penstock_row_id", "_penstock_change_type"
+_OTHER_SNAPSHOT, _OTHER_ROW = "_penstock_other_snapshot", "_penstock_other_row_id"
+_MOST_SNAPSHOTS = 1000  # in one filter
+
+
+@dataclass(frozen=True)
+class ChangedRows:
+    """Rows of one choice of files, before Spark reads them; `finish` leaves those that the span changed."""
+
+    span: Span
+    scan: Scan
+    contents: Contents
+    finish: Callable[[ChangedRows, BranchRows, FileGroup], DataFrame]
+
+    def frames(self) -> Iterator[DataFrame]:
+        """Snapshot, row id and the columns."""
+        for group in self.contents.groups:
+            for rows in self.scan.rows(group, self.contents):
+                yield self.finish(self, rows, group)
+        columns, nanoseconds = self.scan.shape.columns, self.scan.shape.nanoseconds
+        for inlined in self.contents.inlined:
+            frame = to_frame(self.scan.spark, inlined, carried_schema(columns, nanoseconds, ["row_id", "snapshot_id"]))
+            yield _frame(frame, F.col("snapshot_id"), F.col("row_id"), shown_columns(columns, nanoseconds))
+
+    def deleted(self, rows: BranchRows, group: FileGroup) -> DataFrame:
+        kinds, inlined = self.contents.delete_kinds[group], self.contents.inlined_deletes
+        return deleted_positions(self.scan.spark, rows.planner, rows.index, kinds, inlined)
+
+
+@dataclass(frozen=True)
+class ChangeFeed:
+    """The changes of a span of snapshots, as the catalog knew them in one consistent state of the database."""
+
+    feed: Feed
+    scan: Scan
+    span: Span
+    inserted: Sequence[ChangedRows]
+    deleted: Sequence[ChangedRows]
+
+    @classmethod
+    def of(cls, feed: Feed, scan: Scan, span: Span) -> ChangeFeed:
+        """`scan` is of the span's last snapshot. Call it inside `Database.consistent()`."""
+
+        def chosen(files: type[ChangedFiles]) -> tuple[Span, Scan, Contents]:
+            changed = replace(scan, scope=files.of(scan.scope, span), row_ids=True)
+            return span, changed, changed.contents()
+
+        inserted, deleted = [], []
+        if feed != "deletions":
+            inserted = [ChangedRows(*chosen(InsertedFiles), _inserted)]
+        if feed != "insertions":
+            deleted = [ChangedRows(*chosen(ThinnedFiles), _thinned), ChangedRows(*chosen(EndedFiles), _ended)]
+        return cls(feed, scan, span, inserted, deleted)
+
+    def frame(self) -> DataFrame:
+        """Nothing is read before Spark runs a query on it."""
+        inserted = [frame for rows in self.inserted for frame in rows.frames()]
+        deleted = [frame for rows in self.deleted for frame in rows.frames()]
+        if self.feed != "changes":
+            return self._named(inserted + deleted)
+        insertions = self._told_apart(inserted, deleted, "insert", "update_postimage")
+        deletions = self._told_apart(deleted, inserted, "delete", "update_preimage")
+        return self._named(insertions + deletions)
+
+    def _told_apart(
+        self, frames: Sequence[DataFrame], others: Sequence[DataFrame], alone: str, paired: str
+    ) -> list[DataFrame]:
+        """The type of a change: another one if the same snapshot changed the same row in the other way too."""
+        if not frames:
+            return []
+        rows, updating = reduce(DataFrame.union, frames), self.span.updating
+        if not others or updating == ():
+            return [rows.withColumn(_TYPE, F.lit(alone))]
+        other = reduce(DataFrame.union, others)
+        if updating is not None and len(updating) <= _MOST_SNAPSHOTS:
+            other = other.where(F.col(_SNAPSHOT).isin(*updating))
+        other = other.select(F.col(_SNAPSHOT).alias(_OTHER_SNAPSHOT), F.col(_ROW).alias(_OTHER_ROW))
+        same = (F.col(_SNAPSHOT) == F.col(_OTHER_SNAPSHOT)) & (F.col(_ROW) == F.col(_OTHER_ROW))
+        kind = F.when(F.col(_OTHER_ROW).isNull(), alone).otherwise(paired)
+        return [rows.join(other, same, "left").withColumn(_TYPE, kind).drop(_OTHER_SNAPSHOT, _OTHER_ROW)]
+
+    def _named(self, frames: Sequence[DataFrame]) -> DataFrame:
+        """The columns in order; a table's own may have the same names as those of the feed."""
+        own = {"snapshot_id": _SNAPSHOT, "rowid": _ROW, **({"change_type": _TYPE} if self.feed == "changes" else {})}
+        columns = [column.name for column in self.scan.shape.columns]
+        named = [F.col(internal).alias(name) for name, internal in own.items()]
+        if frames:
+            return reduce(DataFrame.union, frames).select(*named, *(F.col(quoted(name)) for name in columns))
+        nothing = self.scan.spark.createDataFrame([], self.scan.schema)
+        values = [F.lit(None).cast("string" if name == "change_type" else "bigint").alias(name) for name in own]
+        return nothing.select(*values, *(F.col(quoted(name)) for name in columns))
+
+
+def _frame(rows: DataFrame, snapshot: SparkColumn, number: SparkColumn, shown: Sequence[SparkColumn]) -> DataFrame:
+    return rows.select(snapshot.alias(_SNAPSHOT), number.alias(_ROW), *shown)
+
+
+def _inserted(changed: ChangedRows, rows: BranchRows, group: FileGroup) -> DataFrame:
+    """Without the rows of other snapshots, and without those that their own snapshot deleted."""
+    frame, span = rows.frame, changed.span
+    snapshot = F.col(EMBEDDED_SNAPSHOT if group.partial else CHANGED_IN)
+    if group.partial:
+        frame = frame.where(snapshot.between(span.first, span.last) & ~snapshot.isin(*span.rewritten))
+    if group.deleted:
+        frame = without(frame, changed.deleted(rows, group), F.col(CHANGED_IN) == F.col(DELETED_IN))
+    return _frame(frame, snapshot, row_id(), rows.shown)
+
+
+def _ended(changed: ChangedRows, rows: BranchRows, group: FileGroup) -> DataFrame:
+    """What was left of the files when they ended."""
+    frame = without(rows.frame, changed.deleted(rows, group)) if group.deleted else rows.frame
+    return _frame(frame, F.col(CHANGED_IN), row_id(), rows.shown)
+
+
+def _thinned(changed: ChangedRows, rows: BranchRows, group: FileGroup) -> DataFrame:
+    """Only the rows that the span deleted: a later delete file may repeat the positions of an earlier one.
+
+    The join is on the file too, which is a constant of each: Spark then reads only the files that it finds there.
+    """
+    first = F.min(DELETED_IN).alias(DELETED_IN)
+    dated = changed.deleted(rows, group).groupBy(DELETED_FILE, DELETED_POSITION).agg(first)
+    deleted = dated.where(F.col(DELETED_IN) >= changed.span.first)
+    place = (F.col(FILE) == F.col(DELETED_FILE)) & (F.col(POSITION) == F.col(DELETED_POSITION))
+    never_shown = F.col(CHANGED_IN).eqNullSafe(F.col(DELETED_IN))
+    frame = rows.frame.join(deleted, place).where(~never_shown)
+    return _frame(frame, F.col(DELETED_IN), row_id(), rows.shown)
