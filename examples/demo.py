@@ -55,6 +55,9 @@ def load(lake: penstock.Lake, spark: SparkSession) -> None:
         orders.overwrite(orders_of(spark, 0, 3000), where="id < 3000", by_name=True)
         totals = orders.read().groupBy("region").sum("total").toDF("region", "total")
         lake.create_table("sales.totals", totals)
+    orders.update({"note": "'checked'"}, where="region = 'EU' AND id < 300")
+    changes = spark.sql("SELECT id, CAST(1.25 AS DECIMAL(12,2)) AS total FROM VALUES (10L), (11L), (200000L) AS t(id)")
+    orders.merge(changes, on="target.id = source.id").when_matched_update().when_not_matched_insert().execute()
     small = spark.sql("SELECT 100001L AS id, 'EU' AS region, 12.5 AS total, 'stays in the catalog' AS note")
     orders.append(small, by_name=True)
 
@@ -71,6 +74,10 @@ def show(lake: penstock.Lake) -> None:
     print("As it was before the DELETE:")
     first_load = 3
     print(f"  {orders.read(version=first_load).count()} rows at version {first_load}, {orders.read().count()} now\n")
+
+    print("What the merge changed:")
+    merged = lake.current_snapshot().id - 1
+    orders.changes(merged, merged).orderBy("id", "change_type").show(truncate=False)
 
     print("What pruning does:")
     for predicate in ("region = 'EU'", "region = 'EU' AND ts >= '2026-03-01' AND ts < '2026-04-01'", "id = 4242"):
