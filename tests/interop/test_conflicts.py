@@ -15,7 +15,7 @@ import penstock
 from interop.catalogs import Catalog, PostgresCatalog
 from interop.reference import METADATA, Reference
 from interop.writing import attached, files_of
-from penstock import Lake
+from penstock import Lake, Table
 from servers import PostgresServer
 
 _numbers = count(1)
@@ -58,6 +58,10 @@ def lakes(shared: tuple[Catalog, Lake, Reference]) -> Lakes:
 
 def numbers(lake: Lake, *values: int) -> DataFrame:
     return lake.spark.createDataFrame([(value,) for value in values], "id int")
+
+
+def upsert(table: Table, rows: DataFrame) -> None:
+    table.merge(rows, "target.id = source.id").when_matched_update().when_not_matched_insert().execute()
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,19 @@ CHANGES = {
     "small delete": Change(
         ours(lambda lake, to: lake.table(to.named("S.t")).delete("id = 3")), "DELETE FROM S.t WHERE id = 3"
     ),
+    "update": Change(
+        ours(lambda lake, to: lake.table(to.named("S.t")).update({"id": "id + 5000"}, where="id < 20")),
+        "UPDATE S.t SET id = id + 5000 WHERE id < 20",
+    ),
+    "small update": Change(
+        ours(lambda lake, to: lake.table(to.named("S.t")).update({"id": "-id"}, where="id = 3")),
+        "UPDATE S.t SET id = -id WHERE id = 3",
+    ),
+    "upsert": Change(
+        ours(lambda lake, to: upsert(lake.table(to.named("S.t")), numbers(lake, *range(30, 50)))),
+        "MERGE INTO S.t USING (SELECT range::INT AS id FROM range(30, 50)) s ON t.id = s.id"
+        " WHEN MATCHED THEN UPDATE SET id = s.id WHEN NOT MATCHED THEN INSERT VALUES (s.id)",
+    ),
     "merge": Change(ours(lambda *_: None), "CALL ducklake_merge_adjacent_files('lk', 't', schema => 'S')"),
     "flush": Change(
         ours(lambda *_: None), "CALL ducklake_flush_inlined_data('lk', schema_name => 'S', table_name => 't')"
@@ -146,6 +163,11 @@ CONFLICTS = [
     ("delete", "alter table", "table t was altered"),
     ("delete", "delete", "table t lost rows"),
     ("inlined delete", "inlined delete", "table t lost rows"),
+    ("update", "drop table", "table t was dropped"),
+    ("update", "update", "table t lost rows"),
+    ("update", "delete", "table t lost rows"),
+    ("upsert", "alter table", "table t was altered"),
+    ("upsert", "upsert", "table t lost rows"),
 ]
 # The extension lets these pass, although one of both changes is lost then.
 CONFLICTS_FOR_US = [
@@ -156,6 +178,8 @@ CONFLICTS_FOR_US = [
     ("small delete", "merge", "table t was compacted"),
     ("inlined delete", "flush", "table t was compacted"),
     ("inlined delete", "delete", "table t lost rows"),
+    ("small update", "small update", "table t lost rows"),
+    ("upsert", "merge", "table t was compacted"),
 ]
 # Compaction is not ours yet.
 CONFLICTS_FOR_THEM = [
