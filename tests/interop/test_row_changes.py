@@ -274,3 +274,51 @@ def test_one_row_of_many_files(file_catalog: Catalog, spark: SparkSession, tmp_p
         assert found == [(1, 20)]
         assert table.read().count() == 3999
         assert {row.v for row in table.read().where("id IN (77, 1234)").collect()} == {"y", "z"}
+
+
+def test_keys_of_many_types(file_catalog: Catalog, spark: SparkSession) -> None:
+    """What the source's keys say about the files is true for every type, for few keys and for many."""
+    columns = {
+        "f": "float(0.1)", "d": "DATE'0001-01-01'", "ts": "TIMESTAMP'1969-12-31 23:59:59.123456'", "b": "X'00ff'",
+        "n": "CAST(99999999999999999999999999999999999.999 AS DECIMAL(38,3))", "t": "'it''s 🦆'",
+    }  # fmt: skip
+    rows = spark.range(20).selectExpr(*(f"{value} AS {name}" for name, value in columns.items()), "0 AS v")
+    with attached(file_catalog, spark) as lake:
+        table = lake.create_table("t", rows)
+        for number, name in enumerate(columns):
+            key = rows.limit(1).select(name)
+            for operator in ("=", "<=>"):
+                on = f"target.{name} {operator} source.{name}"
+                table.merge(key, on).when_matched_update({"v": "target.v + 1"}).execute()
+            assert {row.v for row in table.read().collect()} == {2 * number + 2}, name
+        many = lake.create_table("many", "id BIGINT, v STRING")
+        for value, count in (("'new'", 30), ("'x'", 200)):  # the table is empty at first
+            upsert = many.merge(spark.range(count).selectExpr("id", f"{value} AS v"), "target.id = source.id")
+            upsert.when_matched_update().when_not_matched_insert().execute()
+            assert many.read().where(f"v = {value}").count() == many.read().count() == count
+    assert_same_tables(file_catalog, spark, "t", "many")
+
+
+def test_rows_of_every_type_are_written_again(file_catalog: Catalog, spark: SparkSession) -> None:
+    with attached(file_catalog, spark) as lake:
+        table = lake.create_table(
+            "t", "id INT, u UUID, j JSON, i INTERVAL, va VARIANT, tz TIMETZ, ti TIME, n UINT64, g GEOMETRY"
+        )
+        rows = spark.sql(
+            """SELECT int(id), '00000000-0000-0000-0000-00000000000a', '{"a":1}',
+                      named_struct('months', 1, 'days', 2, 'microseconds', 3000000L), parse_json('{"a":[1,null]}'),
+                      TIME'10:00:00', TIME'23:59:59.999999', CAST(18446744073709551615 AS DECIMAL(20,0)),
+                      st_geomfromwkb(X'0101000000000000000000F03F0000000000000040') FROM range(20)"""
+        )
+        table.append(rows)
+        table.update({"j": "'[]'"}, where="id % 2 = 0")
+        table.merge(spark.range(3), "target.id = source.id").when_matched_update({"n": "1"}).execute()
+    with file_catalog.reference() as reference:
+        kept = "u, i, va, tz, ti, ST_AsText(g)"
+        assert len(reference.rows(f"SELECT DISTINCT {kept} FROM t")) == 1
+        assert reference.rows(f"SELECT DISTINCT {kept} FROM t") == reference.rows(
+            f"SELECT DISTINCT {kept} FROM t AT (VERSION => 2)"
+        )
+        assert reference.rows("SELECT j, n, count(*) FROM t WHERE rowid = id GROUP BY ALL ORDER BY ALL") == [
+            ("[]", 1, 2), ("[]", 2**64 - 1, 8), ('{"a":1}', 1, 1), ('{"a":1}', 2**64 - 1, 9),
+        ]  # fmt: skip
