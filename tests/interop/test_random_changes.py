@@ -222,17 +222,17 @@ class TwoLakes(RuleBasedStateMachine):
         self.directory.cleanup()
 
     def compare(self) -> None:
-        ours, theirs = zip(*self.snapshots, strict=True)
-        versions = sorted({0, len(ours) // 3, 2 * len(ours) // 3, len(ours) - 1})
-        spans = [(0, len(ours) - 1), (len(ours) // 2, len(ours) - 1)]
-        number = dict(reversed([(b, a) for a, b in self.snapshots]))  # the first, before any maintenance
+        number = dict(reversed([(b, a) for a, b in self.snapshots]))  # the first, before any flush
+        middle, (last, their_last) = self.snapshots[len(self.snapshots) // 2], self.snapshots[-1]
+        spans = {(a, last): (b, their_last) for a, b in (self.snapshots[0], middle)}
         with self.twin.reference() as reference:
-            rows = {ours[i]: query(reference, f"SELECT *, rowid FROM t AT (VERSION => {theirs[i]})") for i in versions}
+            rows = {
+                ours: query(reference, f"SELECT *, rowid FROM t AT (VERSION => {theirs})")
+                for ours, theirs in self.snapshots
+            }
             feeds = {
-                (ours[a], ours[b]): _numbered(
-                    query(reference, f"FROM lk.table_changes('t', {theirs[a]}, {theirs[b]})"), number
-                )
-                for a, b in spans
+                ours: _numbered(query(reference, f"FROM lk.table_changes('t', {theirs[0]}, {theirs[1]})"), number)
+                for ours, theirs in spans.items()
             }
         with self.lake() as lake:
             table = lake.table("t")
