@@ -233,12 +233,13 @@ def test_what_goes_wrong_changes_nothing(file_catalog: Catalog, spark: SparkSess
 def read_by(spark: SparkSession) -> Iterator[list[tuple[int, int]]]:
     """What Spark's own metrics say of each scan meanwhile: files and rows, of scans that read any."""
     store: Any = spark._jsparkSession.sharedState().statusStore()
-    seen = store.executionsCount()
+    seen = max((execution.executionId() for execution in _each(store.executionsList())), default=-1)
     found: list[tuple[int, int]] = []
     yield found
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-    for number in range(seen, store.executionsCount()):
-        execution = store.executionsList().apply(number)
+    for execution in _each(store.executionsList()):
+        if execution.executionId() <= seen:
+            continue
         values = store.executionMetrics(execution.executionId())
         graph = store.planGraph(execution.executionId()).allNodes()
         for node in (graph.apply(i) for i in range(graph.size())):

@@ -16,6 +16,7 @@ from penstock.storage.deletion_vectors import encode_deletion_vector, read_delet
 from penstock.storage.duckdb_files import connect, read_parquet
 from penstock.storage.filesystems import make_directory, open_file, open_output
 from penstock.storage.parquet import FileOptions, WritePlan, write_files
+from penstock.storage.parquet.duckdb_writer import new_key
 from penstock.storage.parquet.names import new_file_name
 
 Positions = npt.NDArray[np.int64]
@@ -59,7 +60,7 @@ def write_delete_file(
 ) -> WrittenDelete:
     """All positions of one data file, in order; as a deletion vector, which nothing encrypts, or as Parquet."""
     if vectors:
-        return _write_vector(directory, write_id, positions)
+        return _write_vector(directory, write_id, positions, new_key() if encrypted else None)
     options = FileOptions(target_file_size=_ONE_FILE)
     plan = WritePlan(_COLUMNS, directory, options, encrypted=encrypted, suffix=_SUFFIX, write_id=write_id)
     [written] = write_files(plan, _batches(file.path, positions), _ONE_FILE)
@@ -68,13 +69,14 @@ def write_delete_file(
     )
 
 
-def _write_vector(directory: str, write_id: str, positions: Positions) -> WrittenDelete:
+def _write_vector(directory: str, write_id: str, positions: Positions, key: str | None) -> WrittenDelete:
+    """In an encrypted lake the extension wants a key in the catalog, and uses it for nothing."""
     path = new_file_name(write_id, _SUFFIX, "puffin")
     blob = encode_deletion_vector(positions)
     make_directory(directory)
     with open_output(directory + path) as sink:
         sink.write(blob)
-    return WrittenDelete(path, "puffin", len(positions), len(blob), 0)
+    return WrittenDelete(path, "puffin", len(positions), len(blob), 0, key)
 
 
 def _batches(path: str, positions: Positions) -> Iterator[pa.RecordBatch]:

@@ -30,6 +30,11 @@ _KEY = "file_key"
 _KEY_BYTES = 16
 
 
+def new_key() -> str:
+    """A fresh key for a file, as the catalog keeps it."""
+    return base64.b64encode(secrets.token_bytes(_KEY_BYTES)).decode()
+
+
 class DuckDBFile(OpenFile):
     """A file that DuckDB writes in one go: it is written to once.
 
@@ -40,7 +45,7 @@ class DuckDBFile(OpenFile):
 
     def __init__(self, plan: WritePlan, values: PartitionValues) -> None:
         super().__init__(plan, values)
-        self._key = base64.b64encode(secrets.token_bytes(_KEY_BYTES)).decode() if plan.encrypted else None
+        self._key = new_key() if plan.encrypted else None
         self._written: WrittenFile | None = None
 
     @property
