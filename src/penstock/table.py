@@ -36,7 +36,8 @@ from penstock.spark.scan import Contents, Scan
 from penstock.spark.schemas import column_to_add, type_of
 from penstock.spark.shape import Shape
 from penstock.spark.sorting import check_sort_key, parse_sort_key
-from penstock.spark.target_rows import expressions, has_nanoseconds
+from penstock.spark.target_rows import expressions
+from penstock.spark.types import has_nanoseconds
 from penstock.spark.writing import Distribution
 from penstock.statements import change, define, evolve, insert, remove
 from penstock.statements.target import Target, target_of
@@ -399,24 +400,21 @@ class Table:
         return int(self.option("data_inlining_row_limit") or 0) > 0
 
     def _remove(self, transaction: Transaction, where: str | SparkColumn | None) -> None:
-        shown = transaction.shown()
-        info = self._info(shown)
         if where is None:
+            info = self._info(transaction.shown())
             removal = remove.everything(transaction, info)
         else:
-            with shown.database.consistent():
-                scan = self._scan(shown, row_ids=True, addresses=True)
-                contents = scan.contents()
-            target = target_of(transaction, info, self.lake.attached_options)
+            target, scan, contents = self.to_change(transaction, in_full=False)
+            info = target.info
             removal = remove.matching(transaction, target, scan, contents, as_column(where))
         remove.stage(transaction, info, removal)
 
-    def to_change(self, transaction: Transaction) -> tuple[Target, Scan, Contents]:
-        """The table as a statement finds it that writes rows of it anew."""
+    def to_change(self, transaction: Transaction, *, in_full: bool = True) -> tuple[Target, Scan, Contents]:
+        """The table as a statement finds it: `in_full` with all that it takes to write rows of it anew."""
         shown = transaction.shown()
         target = target_of(transaction, self._info(shown), self.lake.attached_options)
         with shown.database.consistent():
-            nanoseconds = has_nanoseconds(target.columns)
+            nanoseconds = in_full and any(map(has_nanoseconds, target.columns))
             scan = self._scan(shown, row_ids=True, addresses=True, nanoseconds=nanoseconds)
             return target, scan, scan.contents()
 
@@ -439,7 +437,7 @@ class Table:
 
 
 def _warn_of_nanoseconds(columns: tuple[Column, ...], table: str) -> None:
-    names = [column.name for column in columns if any(item.type.name == "timestamp_ns" for item in column.walk())]
+    names = [column.name for column in columns if has_nanoseconds(column)]
     if names:
         warnings.warn(
             f"Spark's timestamps have microseconds: {', '.join(names)} of {table} lose their nanoseconds; "

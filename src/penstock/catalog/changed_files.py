@@ -58,6 +58,7 @@ class ChangedFiles(FileScope):
     """A choice of data files that hold changed rows; `changed_in` of each is a snapshot that the choice is about."""
 
     made_by: ClassVar[str] = "changes()"
+    inlined_by: ClassVar[Literal["begin_snapshot", "end_snapshot"] | None] = None  # what dates a change of inlined rows
 
     span: Span = field(kw_only=True)
 
@@ -69,19 +70,12 @@ class ChangedFiles(FileScope):
         self, columns: Sequence[Column], history: Sequence[ColumnVersion], *, nanoseconds: bool
     ) -> list[pa.Table]:
         """The changed rows that live in the catalog, each with its `snapshot_id`."""
-        return []
-
-    def _changed_inlined(
-        self,
-        snapshot: Literal["begin_snapshot", "end_snapshot"],
-        columns: Sequence[Column],
-        history: Sequence[ColumnVersion],
-        nanoseconds: bool,
-    ) -> list[pa.Table]:
+        if self.inlined_by is None:
+            return []
         lived = "(end_snapshot IS NULL OR end_snapshot > begin_snapshot)"
-        where = f"{self.span.holds(snapshot)} AND {lived}"
+        where = f"{self.span.holds(self.inlined_by)} AND {lived}"
         return changed_inlined_rows(
-            self.database, self.table_id, where, snapshot, columns, history, nanoseconds=nanoseconds
+            self.database, self.table_id, where, self.inlined_by, columns, history, nanoseconds=nanoseconds
         )
 
     def _needed(self) -> tuple[int, ...]:
@@ -98,10 +92,7 @@ class ChangedFiles(FileScope):
 class InsertedFiles(ChangedFiles):
     """Files that came in the span or hold rows that did. `deleted` are those that lost rows in their own snapshot."""
 
-    def inlined_rows(
-        self, columns: Sequence[Column], history: Sequence[ColumnVersion], *, nanoseconds: bool
-    ) -> list[pa.Table]:
-        return self._changed_inlined("begin_snapshot", columns, history, nanoseconds)
+    inlined_by = "begin_snapshot"
 
     def _chosen(self) -> str:
         whole = f"(d.partial_max IS NULL AND {self.span.holds('d.begin_snapshot')})"
@@ -153,10 +144,7 @@ class ThinnedFiles(ChangedFiles):
     The catalog does not say up to which snapshot a delete file goes: it cannot know of any after it was written.
     """
 
-    def inlined_rows(
-        self, columns: Sequence[Column], history: Sequence[ColumnVersion], *, nanoseconds: bool
-    ) -> list[pa.Table]:
-        return self._changed_inlined("end_snapshot", columns, history, nanoseconds)
+    inlined_by = "end_snapshot"
 
     def _chosen(self) -> str:
         written = f"x.delete_file_id >= {self.span.first_file_id} AND {self._applied('x')}"

@@ -41,21 +41,26 @@ def snapshot_by_version(database: Database, version: int) -> Snapshot:
 
 def snapshot_by_time(database: Database, time: datetime) -> Snapshot:
     """The newest snapshot at or before an (aware) time."""
-    newest = "SELECT max(snapshot_id) FROM ducklake_snapshot WHERE snapshot_time <= ?"
-    version = database.value(newest, [database.time_parameter(time)])
-    if version is None:
-        first = database.time(database.value("SELECT min(snapshot_time) FROM ducklake_snapshot"))
-        raise NotFoundError(f"no snapshot at or before {time}; the oldest snapshot of this lake is of {first}")
-    return snapshot_by_version(database, version)
+    return _nearest(
+        database, time, "max", "<=", "no snapshot at or before {}; the oldest snapshot of this lake is of {}"
+    )
 
 
 def snapshot_from_time(database: Database, time: datetime) -> Snapshot:
     """The oldest snapshot at or after an (aware) time."""
-    oldest = "SELECT min(snapshot_id) FROM ducklake_snapshot WHERE snapshot_time >= ?"
-    version = database.value(oldest, [database.time_parameter(time)])
+    return _nearest(
+        database, time, "min", ">=", "no snapshot at or after {}; the newest snapshot of this lake is of {}"
+    )
+
+
+def _nearest(database: Database, time: datetime, nearest: str, side: str, complaint: str) -> Snapshot:
+    wanted = f"SELECT {nearest}(snapshot_id) FROM ducklake_snapshot WHERE snapshot_time {side} ?"
+    version = database.value(wanted, [database.time_parameter(time)])
     if version is None:
-        last = database.time(database.value("SELECT max(snapshot_time) FROM ducklake_snapshot"))
-        raise NotFoundError(f"no snapshot at or after {time}; the newest snapshot of this lake is of {last}")
+        # None is on that side: the one that comes closest is the last of the other.
+        closest = "min" if nearest == "max" else "max"
+        there = database.time(database.value(f"SELECT {closest}(snapshot_time) FROM ducklake_snapshot"))
+        raise NotFoundError(complaint.format(time, there))
     return snapshot_by_version(database, version)
 
 

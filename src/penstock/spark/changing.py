@@ -13,13 +13,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.spark.crossing import unweighed_batches
+from penstock.spark.scan import FILE
 from penstock.spark.tasks import writing_tasks
 from penstock.spark.writing import Job, Written, gathered
 from penstock.storage.parquet.names import new_write_id
 
 # What conditions and values may call the table, and the rows that are merged into it.
 TARGET_NAME, SOURCE_NAME = "target", "source"
-FILE, POSITION = "_penstock_file", "_penstock_position"
+POSITION = "_penstock_position"
 # Whether the row is written anew, and the number of the source's row that it matched.
 WRITTEN, SOURCE = "_penstock_written", "_penstock_source"
 CONTROLS = (FILE, POSITION, WRITTEN, SOURCE)

@@ -11,7 +11,8 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.classic.column import Column as ClassicColumn
+
+from penstock.spark.jvm import catalyst_column, catalyst_expression
 
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _SPARKS_BATCH_BYTES = "67108864b"
@@ -54,11 +55,9 @@ def with_decimals_as_longs(frame: DataFrame) -> tuple[DataFrame, Decimals]:
 
 
 def _digits(spark: SparkSession, value: SparkColumn) -> SparkColumn:
-    jvm, jcolumn = spark._jvm, value._jc
-    assert jvm is not None
-    expressions: Any = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    unscaled: Any = jvm.org.apache.spark.sql.catalyst.expressions.UnscaledValue
-    return ClassicColumn(expressions.column(unscaled(expressions.expression(jcolumn))))
+    jvm: Any = spark._jvm
+    unscaled = jvm.org.apache.spark.sql.catalyst.expressions.UnscaledValue
+    return catalyst_column(spark, unscaled(catalyst_expression(spark, value)))
 
 
 def with_decimals(batch: pa.RecordBatch, decimals: Decimals) -> pa.RecordBatch:

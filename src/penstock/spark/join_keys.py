@@ -13,6 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.classic.column import Column as ClassicColumn
 
+from penstock.spark.jvm import catalyst_column, query_execution
+
 _MOST_VALUES = 64  # that are listed one by one
 
 
@@ -27,14 +29,17 @@ class JoinKey:
 
 def join_keys(joined: DataFrame) -> list[JoinKey]:
     """The equalities that a join of target and source is made by; there may be none."""
-    spark, jframe = joined.sparkSession, _java(joined)
+    spark = joined.sparkSession
     jvm: Any = spark._jvm
-    found = jvm.org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys.unapply(jframe.queryExecution().analyzed())
+    extractor = jvm.org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
+    found = extractor.unapply(query_execution(joined).analyzed())
     if found.isEmpty():
         return []
     target, source = found.get()._2(), found.get()._3()
     return [
-        JoinKey(_column(spark, target.apply(i)), _column(spark, source.apply(i)), str(target.apply(i).sql()))
+        JoinKey(
+            catalyst_column(spark, target.apply(i)), catalyst_column(spark, source.apply(i)), str(target.apply(i).sql())
+        )
         for i in range(target.size())
     ]
 
@@ -78,13 +83,5 @@ def _literal(spark: SparkSession, value: Any, kind: T.DataType) -> SparkColumn:
 
 
 def _rows(frame: DataFrame) -> list[Any]:
-    return list(_java(frame).collect())
-
-
-def _column(spark: SparkSession, expression: Any) -> SparkColumn:
-    jvm: Any = spark._jvm
-    return ClassicColumn(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
-
-
-def _java(frame: DataFrame) -> Any:
-    return frame._jdf
+    jframe: Any = frame._jdf
+    return list(jframe.collect())

@@ -9,7 +9,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from pyspark.java_gateway import ensure_callback_server_started
-from pyspark.sql import SparkSession
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.types import StructType
 
 _SOURCES = ("FilterText", "CatalogFileIndex", "FollowFilters")
@@ -82,3 +84,23 @@ def _loader(spark: SparkSession) -> Any:
                 loader = compiler.getClassLoader()
             _loaders[gateway] = loader
         return _loaders[gateway]
+
+
+def query_execution(frame: DataFrame) -> Any:
+    """What Spark makes of a query: its plans."""
+    jframe: Any = frame._jdf
+    return jframe.queryExecution()
+
+
+def catalyst_expression(spark: SparkSession, column: SparkColumn) -> Any:
+    jvm, jcolumn = _jvm(spark), column._jc
+    return jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(jcolumn)
+
+
+def catalyst_column(spark: SparkSession, expression: Any) -> SparkColumn:
+    """An expression of Catalyst's as a column, the names in it resolved or not."""
+    return ClassicColumn(_jvm(spark).org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return spark._jvm

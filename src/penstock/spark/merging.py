@@ -15,8 +15,9 @@ from penstock.errors import InvalidError
 from penstock.model.columns import Column, find_column
 from penstock.model.evolution import find_at
 from penstock.spark.assignment import assigned_values, default_values, quoted
-from penstock.spark.changing import FILE, POSITION, SOURCE, SOURCE_NAME, WRITTEN
+from penstock.spark.changing import POSITION, SOURCE, SOURCE_NAME, WRITTEN
 from penstock.spark.join_keys import JoinKey, can_match, join_keys, repeated
+from penstock.spark.scan import FILE
 from penstock.spark.target_rows import ROW, TargetRows
 
 Case = Literal["matched", "not matched", "not matched by source"]

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +14,11 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.spark.changing import FILE, TARGET_NAME, positions_of
+from penstock.spark.changing import TARGET_NAME, positions_of
 from penstock.spark.crossing import unweighed_batches
 from penstock.spark.explain import pushed_filters
-from penstock.spark.scan import Contents, Scan
+from penstock.spark.jvm import query_execution
+from penstock.spark.scan import FILE, Contents, Scan
 from penstock.spark.tasks import writing_tasks
 from penstock.storage.delete_files import (
     DeletableFile,
@@ -97,8 +97,7 @@ def remove_rows(places: DataFrame, job: RemovalJob) -> list[Removed]:
 
 
 def has_subquery(frame: DataFrame) -> bool:
-    jframe: Any = frame._jdf
-    return not jframe.queryExecution().analyzed().subqueriesAll().isEmpty()
+    return not query_execution(frame).analyzed().subqueriesAll().isEmpty()
 
 
 def files_that_go_whole(scan: Scan, contents: Contents, where: SparkColumn) -> frozenset[int]:

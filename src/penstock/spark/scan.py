@@ -32,7 +32,7 @@ from penstock.spark.file_types import (
     types_of,
     unsure_columns,
 )
-from penstock.spark.jvm import file_index
+from penstock.spark.jvm import file_index, query_execution
 from penstock.spark.mapped import MappedReading, mapped_reading, source_names
 from penstock.spark.planner import Planner
 from penstock.spark.relation import file_rows, parquet_rows
@@ -292,8 +292,7 @@ def _with_default(field: T.StructField, column: Column, reading: Reading) -> T.S
 
 def _computations(frame: DataFrame, names: Mapping[str, str]) -> dict[str, str]:
     """The SQL by which Spark computes columns that are not shown as they are read, each with the name it is read by."""
-    jframe: Any = frame._jdf
-    projected = jframe.queryExecution().optimizedPlan().projectList()
+    projected = query_execution(frame).optimizedPlan().projectList()
     found = {}
     for position in range(projected.size()):
         item = projected.apply(position)

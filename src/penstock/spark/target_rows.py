@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column as SparkColumn
@@ -14,21 +14,12 @@ from penstock.errors import InvalidError
 from penstock.model.columns import Column
 from penstock.model.evolution import find_at, parse_path
 from penstock.spark.assignment import as_column, quoted
-from penstock.spark.changing import FILE, POSITION, TARGET_NAME
-from penstock.spark.scan import Contents, Scan
-from penstock.spark.types import Conversion, Reading, microseconds_of
+from penstock.spark.changing import POSITION, TARGET_NAME
+from penstock.spark.scan import FILE, Contents, Scan
+from penstock.spark.types import Conversion, Reading, has_nanoseconds, microseconds_of
 
 ROW = "_penstock_row"
 _CUT = Reading(conversions={"timestamp_ns": Conversion(T.LongType(), microseconds_of)})
-
-
-def has_nanoseconds(columns: Sequence[Column]) -> bool:
-    return any(_is_cut(column) for column in columns)
-
-
-def _is_cut(column: Column) -> bool:
-    """Whether Spark shows less of its values than there is."""
-    return any(item.type.name == "timestamp_ns" for item in column.walk())
 
 
 @dataclass(frozen=True)
@@ -41,7 +32,7 @@ class TargetRows:
     def unchanged(self) -> list[SparkColumn]:
         """The values of the columns as they are."""
         return [
-            F.col(_full(i) if _is_cut(column) else f"{TARGET_NAME}.{quoted(column.name)}")
+            F.col(_full(i) if has_nanoseconds(column) else f"{TARGET_NAME}.{quoted(column.name)}")
             for i, column in enumerate(self.columns)
         ]
 
@@ -68,7 +59,7 @@ def target_rows(scan: Scan, contents: Contents) -> TargetRows:
     frame = scan.frame(contents).toDF(*names, ROW, FILE, POSITION)
     if scan.shape.nanoseconds:
         shown = [_CUT.shown(column, F.col(quoted(column.name))).alias(column.name) for column in columns]
-        full = [F.col(quoted(c.name)).alias(_full(i)) for i, c in enumerate(columns) if _is_cut(c)]
+        full = [F.col(quoted(c.name)).alias(_full(i)) for i, c in enumerate(columns) if has_nanoseconds(c)]
         frame = frame.select(*shown, ROW, FILE, POSITION, *full)
     return TargetRows(frame.alias(TARGET_NAME), columns)
 

@@ -101,6 +101,11 @@ def nanoseconds_of(timestamp: SparkColumn) -> SparkColumn:
     return F.timestamp_diff("MICROSECOND", F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'"), timestamp) * 1000
 
 
+def has_nanoseconds(column: Column) -> bool:
+    """Whether Spark, whose timestamps have microseconds, shows less of a column than there is."""
+    return any(item.type.name == "timestamp_ns" for item in column.walk())
+
+
 def local_timestamp(instant: SparkColumn, nanoseconds: bool = False) -> SparkColumn:
     """An instant, which is how Spark reads INT96, as the local timestamp that it stands for."""
     microseconds = F.unix_micros(instant)

@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
@@ -18,6 +18,7 @@ from penstock.model.statistics import WrittenFile
 from penstock.model.types import Type
 from penstock.partitioning import Day, Hour, Month, Transform, Year
 from penstock.spark.crossing import Decimals, in_batches_of, unweighed_batches, with_decimals
+from penstock.spark.jvm import query_execution
 from penstock.spark.tasks import writing_tasks
 from penstock.storage.parquet import WritePlan, write_files
 from penstock.storage.parquet.partitions import in_order
@@ -147,12 +148,12 @@ def grouping(transform: Transform, value: SparkColumn) -> SparkColumn:
 
 def _size(frame: DataFrame) -> int:
     """Spark's estimate; very large where it knows nothing."""
-    return int(str(_plan(frame).stats().sizeInBytes()))
+    return int(str(query_execution(frame).optimizedPlan().stats().sizeInBytes()))
 
 
 def _is_placed(frame: DataFrame) -> bool:
     """Whether the rows are spread over tasks as the user said."""
-    plan = _plan(frame)
+    plan = query_execution(frame).optimizedPlan()
     while plan.getClass().getSimpleName() in ("Project", "Filter"):
         plan = plan.child()
     return plan.getClass().getSimpleName() in ("Repartition", "RepartitionByExpression", "RebalancePartitions")
@@ -160,19 +161,10 @@ def _is_placed(frame: DataFrame) -> bool:
 
 def _has_at_most(frame: DataFrame, tasks: int) -> bool:
     """Whether the rows come in no more tasks anyway: coalescing would only cost a step. Not known before a shuffle."""
-    execution = _execution(frame)
+    execution = query_execution(frame)
     if execution.executedPlan().getClass().getSimpleName() == "AdaptiveSparkPlanExec":
         return False
     return int(execution.toRdd().getNumPartitions()) <= tasks
-
-
-def _plan(frame: DataFrame) -> Any:
-    return _execution(frame).optimizedPlan()
-
-
-def _execution(frame: DataFrame) -> Any:
-    jframe: Any = frame._jdf
-    return jframe.queryExecution()
 
 
 def _result(file: bytes | None, rows: bytes | None) -> pa.RecordBatch:

@@ -44,9 +44,11 @@ def change(transaction: Transaction, target: Target, scan: Scan, rows: DataFrame
     runs = [job_for(target, committed, "auto", row_id=ROW, others=CONTROLS)]
     if first_own is not None:
         runs.append(job_for(target, rows.where(F.col(ROW) >= first_own), "auto", others=CONTROLS))
-    done = [(job, change_rows(frame, job, target.info.path)) for job, frame in runs]
-    for _, changed in done:
-        note_files(transaction, target, changed.written)
+    done = []
+    for job, frame in runs:
+        changed = change_rows(frame, job, target.info.path)
+        note_files(transaction, target, changed.written)  # at once: what comes next may fail
+        done.append((job, changed))
     removals = [remove.removal_of(transaction, target, scan, changed) for _, changed in done]
     for removal in removals:
         remove.stage(transaction, target.info, removal)

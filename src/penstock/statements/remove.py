@@ -13,9 +13,9 @@ from penstock.catalog.inlined import live_inlined_rows
 from penstock.catalog.writing import files as staged
 from penstock.catalog.writing.numbering import is_staged
 from penstock.model.objects import TableInfo
-from penstock.spark.changing import FILE, POSITION, SOURCE, WRITTEN, Changed, change_rows
+from penstock.spark.changing import POSITION, SOURCE, WRITTEN, Changed, change_rows
 from penstock.spark.removing import RemovalJob, Removed, files_that_go_whole, remove_rows
-from penstock.spark.scan import Contents, Scan
+from penstock.spark.scan import FILE, Contents, Scan
 from penstock.spark.target_rows import target_rows
 from penstock.statements.target import Target
 from penstock.storage.delete_files import DeletableFile

@@ -219,7 +219,7 @@ class Database(ABC):
             return connection.execute(f"SELECT {select} FROM ({typed})").to_arrow_table()
 
     def staged_inlined(self, table_id: int) -> Sequence[tuple[tuple[Column, ...], pa.Table, pa.Int64Array]]:
-        """Inlined rows that a transaction has staged: their columns, the rows as Spark shows them, the first row id."""
+        """Inlined rows that a transaction has staged: their columns, the rows as Spark shows them, the row ids."""
         return ()
 
     def identifier(self, name: str) -> str:
