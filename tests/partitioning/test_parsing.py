@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import duckdb
 import pytest
 
@@ -11,12 +13,14 @@ from penstock.model.types import parse_type
 from penstock.partitioning import (
     Bucket,
     Day,
+    Hash,
     Hour,
     Identity,
     Month,
     PartitionField,
     PartitionSpec,
     Transform,
+    Truncate,
     Unknown,
     Year,
     directory_names,
@@ -44,18 +48,30 @@ CATALOG = "__ducklake_metadata_lk."
         ("month(ts)", "ts", Month()),
         ("day( ts )", "ts", Day()),
         ("HOUR(ts)", "ts", Hour()),
+        ('Truncate( 3, "a, b")', "a, b", Truncate(3)),
+        ("hash(`a`)", "a", Hash()),
     ],
 )
 def test_fields(text: str, column: str, transform: Transform) -> None:
-    assert parse_partition_field(text) == (column, transform)
+    assert parse_partition_field(text) == ((column,), transform)
+
+
+def test_a_hash_of_several_columns() -> None:
+    assert parse_partition_field('HASH(a , "b, ""c""",`d`)') == (("a", 'b, "c"', "d"), Hash())
 
 
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("truncate(4, s)", UnsupportedError, "DuckLake has no transform truncate"),
-        ("Hash(a, b)", UnsupportedError, "DuckLake has no transform hash"),
-        ("years(ts)", InvalidError, "no partition transform years; write"),
+        ("years(ts)", InvalidError, r"no partition transform years; write .*truncate\(4, column\), hash\(column"),
+        (
+            "truncate(0, s)",
+            InvalidError,
+            r"the width comes first and is from 1 to 2147483647, as in truncate\(4, column",
+        ),
+        ("truncate(3, a, b)", InvalidError, "is no partition field"),
+        ("hash()", InvalidError, "is no partition field"),
+        ("hash(a,)", InvalidError, "is no partition field"),
         ("identity(a)", InvalidError, "no partition transform identity; write column"),
         ("bucket(0, a)", InvalidError, "from 1 to 2147483647"),
         ("bucket(-1, a)", InvalidError, "from 1 to 2147483647"),
@@ -82,6 +98,20 @@ def test_fields(text: str, column: str, transform: Transform) -> None:
 def test_what_is_no_field(text: str, error: type[PenstockError], message: str) -> None:
     with pytest.raises(error, match=message):
         parse_partition_field(text)
+
+
+@pytest.mark.parametrize("text", ["truncate(4, s)", "Hash(a, b)"])
+def test_ducklake_s_own_transforms(text: str) -> None:
+    ways = "column, bucket(16, column), year(column), month(column), day(column) or hour(column)"
+    function = text.split("(")[0].lower()
+    with pytest.raises(
+        UnsupportedError, match=re.escape(f"{text}: DuckLake has no transform {function}; write {ways}")
+    ):
+        partition_fields([text], COLUMNS)
+    with pytest.raises(
+        InvalidError, match=re.escape(f"years(ts): there is no partition transform years; write {ways}")
+    ):
+        partition_fields(["years(ts)"], COLUMNS)
 
 
 # One column of each name that can clash with a directory's.

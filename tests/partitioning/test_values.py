@@ -29,6 +29,7 @@ EXTRA: dict[str, list[Any]] = {
     "timetz": [0, 1, DAY - 1, 3_600_000_000],
     "interval": [(0, 0, 0), (14, 0, 0), (-25, 1, -1), (0, -3, 5_400_500_000), (11, 2, 3_600_000_000_000)],
     "decimal(5,5)": [Decimal("0.50000"), Decimal("-0.00001")],
+    "decimal(38,0)": [Decimal(0), Decimal(10**38 - 1), Decimal("-12345678901234567890")],
     "decimal(38,38)": [Decimal("-1e-38"), Decimal("0." + "9" * 38)],
 }
 TYPES = sorted([*POOLS, *EXTRA])

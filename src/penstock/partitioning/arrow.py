@@ -95,6 +95,12 @@ def moments(array: pa.Array, type: Type) -> pa.Array | None:
     return (pc.divide(array, 1000) if type.name == "timestamp_ns" else array).view(pa.timestamp("us"))
 
 
+def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column in one piece and without a dictionary."""
+    whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    return whole.dictionary_decode() if pa.types.is_dictionary(whole.type) else whole
+
+
 def mapped(array: pa.Array, text: Callable[[Scalar], str | None]) -> pa.StringArray:
     """The text of every value, computed once for each distinct one; NULL stays NULL."""
     encoded = array.dictionary_encode()

@@ -1,9 +1,11 @@
-"""The buckets of DuckLake: a Murmur3 hash of a value's bytes, and which bytes those are for each type."""
+"""Buckets: what a way to hash has to tell, and DuckLake's way: which bytes of each type its Murmur3 is of."""
 
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from math import isnan, nan
 
@@ -12,6 +14,7 @@ import pyarrow.compute as pc
 from pyiceberg_core import transform
 
 from penstock.errors import UnsupportedError
+from penstock.model.columns import Column
 from penstock.model.types import Order, Type
 from penstock.partitioning.arrow import unscaled
 from penstock.partitioning.texts import text, texts
@@ -32,20 +35,45 @@ _SAME_HASH = (
 )
 
 
-def buckets(values: Sequence[Scalar], type: Type, count: int) -> list[int]:
-    """The bucket of each value (none is NULL) as DuckDB's extension computes it.
+class Hashing(ABC):
+    """A way from values to buckets. Timestamps are microseconds, but for timestamp_ns nanoseconds."""
 
-    Timestamps are microseconds, but for timestamp_ns nanoseconds.
-    """
-    hashed = [_hashed(value, type) for value in values]
-    array = pa.array(hashed, pa.int64() if all(isinstance(one, int) for one in hashed) else pa.binary())
-    found: list[int] = transform.bucket(array, count).to_pylist()
-    return found
+    @abstractmethod
+    def buckets(self, values: Sequence[Scalar], type: Type, count: int) -> list[int]:
+        """The bucket of each value; none is NULL."""
+
+    @abstractmethod
+    def bucket_array(self, array: pa.Array, type: Type, count: int) -> pa.Int32Array:
+        """The bucket of each value of a stored array; NULL stays NULL."""
+
+    @abstractmethod
+    def seen(self, type: Type) -> Type | None:
+        """The type as which values that Spark sees have the buckets of the stored ones, or None where they do not."""
+
+    def check(self, column: Column, described: str) -> None:
+        """Refuse a column, in a transform so described, of a type that is not hashed."""
+        return
 
 
-def bucket_array(array: pa.Array, type: Type, count: int) -> pa.Int32Array:
-    """The bucket of each value of a stored array; NULL stays NULL."""
-    return transform.bucket(_hashed_array(array, type), count)
+@dataclass(frozen=True)
+class DuckLake(Hashing):
+    """The buckets that DuckDB's extension computes."""
+
+    def buckets(self, values: Sequence[Scalar], type: Type, count: int) -> list[int]:
+        hashed = [_hashed(value, type) for value in values]
+        array = pa.array(hashed, pa.int64() if all(isinstance(one, int) for one in hashed) else pa.binary())
+        found: list[int] = transform.bucket(array, count).to_pylist()
+        return found
+
+    def bucket_array(self, array: pa.Array, type: Type, count: int) -> pa.Int32Array:
+        return transform.bucket(_hashed_array(array, type), count)
+
+    def seen(self, type: Type) -> Type | None:
+        # A timestamp_ns is hashed with its nanoseconds, which Spark does not see.
+        return None if type.name == "timestamp_ns" or type.order is Order.NONE else type
+
+
+DUCKLAKE = DuckLake()
 
 
 def same_buckets(type: Type) -> tuple[str, ...]:

@@ -1,43 +1,120 @@
-"""Partitionings as users write them: `region`, `"odd name"`, `bucket(16, id)`, `month(ts)`."""
+"""Partitionings as users write them: `region`, `"odd name"`, `bucket(16, id)`, `month(ts)`; and as DuckLake does."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from penstock.errors import InvalidError, NotFoundError, UnsupportedError
 from penstock.model.columns import Column, find_column
 from penstock.partitioning.naming import directory_names
+from penstock.partitioning.parts import Day, Hour, Month, Year
 from penstock.partitioning.specs import PartitionField, PartitionSpec
-from penstock.partitioning.transforms import MOST_BUCKETS, Bucket, Day, Hour, Identity, Month, Transform, Year
+from penstock.partitioning.transforms import (
+    MOST_BUCKETS,
+    MOST_WIDTH,
+    Bucket,
+    Hash,
+    Identity,
+    Transform,
+    Truncate,
+    Unknown,
+)
 
 _NAME = r'"(?:[^"]|"")+"|`(?:[^`]|``)+`|[^\W\d][\w$]*'
-_COLUMN = re.compile(rf"\s*({_NAME})\s*")
+_COLUMN = rf"\s*(?:{_NAME})\s*"
+_COLUMNS = re.compile(rf"{_COLUMN}(?:,{_COLUMN})*")
 _FIELD_OF_STRUCT = re.compile(rf"\s*(?:{_NAME})(?:\s*\.\s*(?:{_NAME}))+\s*")
 _CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
+_BUCKET = re.compile(r"bucket\(\s*(\d{1,18})\s*\)")
 _CALENDAR: dict[str, Transform] = {"year": Year(), "month": Month(), "day": Day(), "hour": Hour()}
-_FOREIGN = ("truncate", "hash")
-_WAYS = "column, bucket(16, column), year(column), month(column), day(column) or hour(column)"
 
 
-def parse_partition_field(text: str) -> tuple[str, Transform]:
-    """A field of a partitioning: the column's name, as written, and its transform."""
-    call = _CALL.fullmatch(text)
-    if call is None:
-        return _column(text, text), Identity()
-    function, arguments = call[1].lower(), call[2]
-    if function in _FOREIGN:
-        raise UnsupportedError(f"{text}: DuckLake has no transform {function}; write {_WAYS}")
-    if function == "bucket":
-        count, _, column = arguments.partition(",")
-        return _column(column, text), Bucket(_count(count, text))
-    if function not in _CALENDAR:
-        raise InvalidError(f"{text}: there is no partition transform {call[1]}; write {_WAYS}")
-    return _column(arguments, text), _CALENDAR[function]
+def parse_transform(text: str) -> Transform:
+    """The transform of a `ducklake_partition_column.transform`."""
+    name = text.strip().lower()
+    bucket = _BUCKET.fullmatch(name)
+    if bucket and 0 < int(bucket[1]) <= MOST_BUCKETS:
+        return Bucket(int(bucket[1]))
+    return Identity() if name == "identity" else _CALENDAR.get(name, Unknown(text))
+
+
+def parse_partition_field(text: str) -> tuple[tuple[str, ...], Transform]:
+    """A field of a partitioning: the names of its columns, as written, and their transform. Only `hash` has several.
+
+    Buckets are DuckLake's.
+    """
+    return _EVERY_SYSTEM.field(text)
+
+
+@dataclass(frozen=True)
+class _Language:
+    """What can be written of a system's partitionings."""
+
+    system: str
+    ways: str
+    foreign: tuple[str, ...] = ()
+
+    def field(self, text: str) -> tuple[tuple[str, ...], Transform]:
+        call = _CALL.fullmatch(text)
+        if call is None:
+            return self.column(text, text), Identity()
+        function, arguments = call[1].lower(), call[2]
+        if function in self.foreign:
+            raise UnsupportedError(f"{text}: {self.system} has no transform {function}; write {self.ways}")
+        number, _, column = arguments.partition(",")
+        match function:
+            case "bucket":
+                columns = self.column(column, text)
+                count = _number(number, MOST_BUCKETS, "number of buckets", "bucket(16, column)", text)
+                return columns, Bucket(count)
+            case "truncate":
+                columns = self.column(column, text)
+                width = _number(number, MOST_WIDTH, "width", "truncate(4, column)", text)
+                return columns, Truncate(width)
+            case "hash":
+                return self.columns(arguments, text), Hash()
+        if function not in _CALENDAR:
+            raise InvalidError(f"{text}: there is no partition transform {call[1]}; write {self.ways}")
+        return self.column(arguments, text), _CALENDAR[function]
+
+    def column(self, name: str, text: str) -> tuple[str, ...]:
+        found = self.columns(name, text)
+        if len(found) > 1:
+            raise self.refusal(text)
+        return found
+
+    def columns(self, names: str, text: str) -> tuple[str, ...]:
+        if _COLUMNS.fullmatch(names):
+            return tuple(map(_unquoted, re.findall(_NAME, names)))
+        if _FIELD_OF_STRUCT.fullmatch(names):
+            raise InvalidError(
+                f"{text}: {self.system} partitions by whole columns, not by fields of structs; make the field a column"
+                " (a name with a dot in it is written in double quotes)"
+            )
+        raise self.refusal(text)
+
+    def refusal(self, text: str) -> InvalidError:
+        return InvalidError(
+            f"{text!r} is no partition field; write {self.ways}, and odd names in double quotes or backticks"
+        )
+
+
+_DUCKLAKE = _Language(
+    "DuckLake",
+    "column, bucket(16, column), year(column), month(column), day(column) or hour(column)",
+    foreign=("truncate", "hash"),
+)
+_EVERY_SYSTEM = _Language(
+    "Penstock",
+    "column, bucket(16, column), truncate(4, column), hash(column, ...), year(column), month(column), day(column) or"
+    " hour(column)",
+)
 
 
 def partition_fields(texts: Sequence[str], columns: Sequence[Column]) -> tuple[PartitionField, ...]:
-    """The fields of a partitioning of a table with these columns.
+    """The fields of a partitioning of a DuckLake table with these columns.
 
     Refused, before anything is written, is what DuckDB's extension takes here but can write no row to.
     """
@@ -53,7 +130,7 @@ def partition_fields(texts: Sequence[str], columns: Sequence[Column]) -> tuple[P
 
 
 def _field(index: int, text: str, columns: Sequence[Column]) -> PartitionField:
-    name, transform = parse_partition_field(text)
+    (name,), transform = _DUCKLAKE.field(text)
     column = find_column(columns, name)
     if column is None:
         there = ", ".join(column.name for column in columns)
@@ -62,27 +139,13 @@ def _field(index: int, text: str, columns: Sequence[Column]) -> PartitionField:
     return PartitionField(index, column.id, transform)
 
 
-def _column(name: str, text: str) -> str:
-    match = _COLUMN.fullmatch(name)
-    if match:
-        return _unquoted(match[1])
-    if _FIELD_OF_STRUCT.fullmatch(name):
-        raise InvalidError(
-            f"{text}: DuckLake partitions by whole columns, not by fields of structs; make the field a column"
-            " (a name with a dot in it is written in double quotes)"
-        )
-    raise InvalidError(f"{text!r} is no partition field; write {_WAYS}, and odd names in double quotes or backticks")
-
-
 def _unquoted(name: str) -> str:
     quote = name[0]
     return name[1:-1].replace(quote * 2, quote) if quote in '"`' else name
 
 
-def _count(count: str, text: str) -> int:
-    number = count.strip()
-    if not re.fullmatch(r"[0-9]{1,18}", number) or not 1 <= int(number) <= MOST_BUCKETS:
-        raise InvalidError(
-            f"{text}: the number of buckets comes first and is from 1 to {MOST_BUCKETS}, as in bucket(16, column)"
-        )
+def _number(written: str, most: int, thing: str, example: str, text: str) -> int:
+    number = written.strip()
+    if not re.fullmatch(r"[0-9]{1,18}", number) or not 1 <= int(number) <= most:
+        raise InvalidError(f"{text}: the {thing} comes first and is from 1 to {most}, as in {example}")
     return int(number)

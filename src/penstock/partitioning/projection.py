@@ -9,7 +9,7 @@ from penstock.predicates.calendar import DAY, date_of
 from penstock.predicates.domains import Grid, grid, whole
 from penstock.predicates.values import Cut, Interval, Scalar, ValueSet
 
-_MOST_POINTS = 1000
+MOST_POINTS = 1000
 
 
 def in_micros(one: Interval, type: Type) -> Interval:
@@ -30,12 +30,12 @@ def points(values: ValueSet, type: Type) -> list[Scalar] | None:
             return None
         if steps is not None:
             first, end = steps.step(one.low.value), steps.step(one.high.value)
-            found.extend(_step_values(steps, first, min(end, first + _MOST_POINTS + 1)))
+            found.extend(_step_values(steps, first, min(end, first + MOST_POINTS + 1)))
         elif one == Interval(Cut(one.low.value), Cut(one.low.value, True)):
             found.append(one.low.value)
         else:
             return None
-        if len(found) > _MOST_POINTS:
+        if len(found) > MOST_POINTS:
             return None
     return found
 
@@ -49,6 +49,29 @@ def monotone(one: Interval, part: Callable[[int], int]) -> Interval:
     low = None if one.low is None else Cut(part(one.low.value))
     high = None if one.high is None else Cut(part(one.high.value - 1) + 1)
     return Interval(low, high)
+
+
+def prefixes(one: Interval, width: int) -> Interval:
+    """The first characters of the texts in an interval. A bound that is not longer than these bounds them as well."""
+    low, high = one
+    if low is not None and len(low.value) >= width:
+        low = Cut(low.value[:width])
+    if high is not None and len(high.value) > width:
+        high = Cut(high.value[:width], True)
+    return Interval(low, high)
+
+
+def multiples(one: Interval, steps: Grid, width: int) -> Interval:
+    """The multiples of `width` steps that the numbers in an interval are truncated to.
+
+    Negative ones may have gone down or, by another writer, towards zero.
+    """
+    low = None if one.low is None else steps.step_above(one.low) // width * width
+    high = None if one.high is None else quotient(steps.step_above(one.high) - 1, width) * width + 1
+    return Interval(
+        None if low is None else Cut(steps.value(low)),
+        None if high is None else Cut(steps.value(high)),
+    )
 
 
 def cyclic(micros: ValueSet, number: Callable[[int], int], length: int, part: Callable[[int], int]) -> ValueSet | None:
@@ -65,3 +88,8 @@ def cyclic(micros: ValueSet, number: Callable[[int], int], length: int, part: Ca
 def month_number(micros: int) -> int:
     year, month, _ = date_of(micros // DAY)
     return year * 12 + month - 1
+
+
+def quotient(number: int, unit: int) -> int:
+    """Whole units, cut towards zero."""
+    return number // unit if number >= 0 else -(-number // unit)

@@ -1,10 +1,13 @@
-"""The text of a value, letter for letter as DuckDB's extension writes it in the catalog and hashes it."""
+"""The text of a value, letter for letter as DuckDB's extension writes it in the catalog and hashes it; and back."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from datetime import date
 from decimal import Decimal
 from functools import partial
-from math import isfinite, isnan
+from math import isfinite, isinf, isnan
 from uuid import UUID
 
 import numpy as np
@@ -14,7 +17,8 @@ import pyarrow.compute as pc
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.model.types import Order, Type
 from penstock.partitioning.arrow import mapped, unscaled
-from penstock.predicates.calendar import date_of, time_text
+from penstock.predicates.calendar import DAY, date_of, days_of, time_text
+from penstock.predicates.domains import grid
 from penstock.predicates.values import Scalar
 
 _NO_TIME = "00:00:00"
@@ -22,6 +26,13 @@ _DAY_IN_SECONDS = 86_400
 _UUID_LENGTH = 36
 _PLAIN_BYTES = frozenset(range(32, 127)) - set(b"\\'\"")
 _INFINITE_DAYS, _INFINITE_TIME = 2**31 - 1, 2**63 - 1
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|[+-]?inf(inity)?", re.IGNORECASE)
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?([0-9]*)|\.([0-9]+))")
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_TIME = re.compile(r"([0-9]{2}):([0-5][0-9]):([0-5][0-9])(?:\.([0-9]{1,9}))?")
+_TIMESTAMP = re.compile(r"(\S{10})[T ](\S+?)(?:Z|\+00(?::00)?)?")
+_NANOSECONDS = {"timestamp_s": 10**9, "timestamp_ms": 10**6, "timestamp_ns": 1}  # in a unit; 1000 in the others
 
 
 def text(value: Scalar, type: Type) -> str:
@@ -72,6 +83,21 @@ def texts(array: pa.Array, type: Type) -> pa.Array:
     return _intervals(array) if type.name == "interval" else mapped(array, partial(text, type=type))
 
 
+def read_text(text: str, type: Type) -> Scalar:
+    """The value that has this text; a ValueError where it is none of the type, or the type has no such texts.
+
+    Read are booleans, numbers, text, and the times of the years 1 to 9999: timestamps also with a `T`, and in UTC
+    whether they say so or not.
+    """
+    read = _READERS.get(type.order)
+    if read is None:
+        raise ValueError(f"Penstock reads no {type} from text")
+    value = read(text, type)
+    if value is None:
+        raise ValueError(f"{text!r} is no {type}")
+    return value
+
+
 def is_infinite(value: Scalar, type: Type) -> bool:
     """Whether a date or timestamp is one of DuckDB's infinities, which Spark shows as far-off numbers."""
     far: int = _INFINITE_DAYS if type.order is Order.DATE else _INFINITE_TIME
@@ -97,7 +123,7 @@ def _whole(value: float, type: Type) -> str:
 
 
 def _decimal(value: Decimal, type: Type) -> str:
-    written = f"{value:.{type.scale}f}"
+    written = f"{Decimal(value):.{type.scale}f}"  # whole numbers come as int, whose own format goes through a float
     return written.replace("0.", ".", 1) if type.precision == type.scale else written
 
 
@@ -174,3 +200,88 @@ def _clock(micros: int) -> str:
     if micros == 0:
         return ""
     return f" -{time_text(-micros)}" if micros < 0 else f" {time_text(micros)}"
+
+
+def _read_boolean(text: str, type: Type) -> bool | None:
+    return {"true": True, "false": False}.get(text.lower())
+
+
+def _read_integer(text: str, type: Type) -> int | None:
+    value = int(text) if _INTEGER.fullmatch(text) else None
+    return value if value is not None and _fits(value, type) else None
+
+
+def _read_real(text: str, type: Type) -> float | None:
+    if not _REAL.fullmatch(text):
+        return None
+    with np.errstate(over="ignore"):
+        value = float(np.float32(text)) if type.name == "float32" else float(text)
+    return None if isinf(value) and "inf" not in text.lower() else value
+
+
+def _read_decimal(text: str, type: Type) -> Decimal | None:
+    match = _DECIMAL.fullmatch(text)
+    if match is None or len((match[2] or match[3] or "").rstrip("0")) > type.scale:
+        return None
+    value = Decimal(text)
+    return value if _fits(value, type) else None
+
+
+def _read_string(text: str, type: Type) -> str:
+    return str(UUID(text)) if type.name == "uuid" else text
+
+
+def _read_date(text: str, type: Type) -> int | None:
+    match = _DATE.fullmatch(text)
+    if match is None:
+        return _read_infinity(text, _INFINITE_DAYS)
+    day = date(*map(int, match.groups()))
+    return days_of(day.year, day.month, day.day)
+
+
+def _read_time(text: str, type: Type) -> int | None:
+    clock = _nanoseconds(text)
+    return clock // 1000 if clock is not None and clock % 1000 == 0 and _fits(clock // 1000, type) else None
+
+
+def _read_timestamp(text: str, type: Type) -> int | None:
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
+        return _read_infinity(text, _INFINITE_TIME)
+    days, clock = _read_date(match[1], type), _nanoseconds(match[2])
+    if days is None or clock is None or clock >= DAY * 1000 or clock % _NANOSECONDS.get(type.name, 1000):
+        return None
+    if type.name != "timestamp_ns":
+        return days * DAY + clock // 1000
+    value = days * DAY * 1000 + clock
+    return value if abs(value) < _INFINITE_TIME else None
+
+
+def _read_infinity(text: str, far: int) -> int | None:
+    return {"infinity": far, "-infinity": -far}.get(text)
+
+
+def _nanoseconds(text: str) -> int | None:
+    """The nanoseconds of a time of day."""
+    match = _TIME.fullmatch(text)
+    if match is None:
+        return None
+    hours, minutes, seconds = map(int, match.groups()[:3])
+    return ((hours * 60 + minutes) * 60 + seconds) * 10**9 + int((match[4] or "").ljust(9, "0"))
+
+
+def _fits(value: int | Decimal, type: Type) -> bool:
+    steps = grid(type)
+    return steps is not None and not steps.beside(steps.step(value), steps.step(value) + 1)
+
+
+_READERS: dict[Order, Callable[[str, Type], Scalar]] = {
+    Order.BOOLEAN: _read_boolean,
+    Order.INTEGER: _read_integer,
+    Order.FLOAT: _read_real,
+    Order.DECIMAL: _read_decimal,
+    Order.TEXT: _read_string,
+    Order.DATE: _read_date,
+    Order.TIME: _read_time,
+    Order.TIMESTAMP: _read_timestamp,
+}

@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg_core import transform as iceberg
 
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.model.columns import Column
 from penstock.model.types import Order, Type
-from penstock.partitioning.arrow import mapped, moments, stored
-from penstock.partitioning.buckets import bucket_array, buckets
-from penstock.partitioning.projection import cyclic, in_micros, monotone, month_number, points
-from penstock.partitioning.texts import is_infinite, texts
-from penstock.predicates.calendar import DAY, HOUR, date_of
-from penstock.predicates.domains import whole
+from penstock.partitioning.arrow import plain, stored
+from penstock.partitioning.buckets import DUCKLAKE, Hashing
+from penstock.partitioning.hashes import MURMUR3, hash_text, hash_texts
+from penstock.partitioning.projection import MOST_POINTS, multiples, points, prefixes
+from penstock.partitioning.texts import texts
+from penstock.predicates.domains import Grid, grid, whole
 from penstock.predicates.values import Scalar, ValueSet
 
-_BUCKET = re.compile(r"bucket\(\s*(\d{1,18})\s*\)")
-MOST_BUCKETS = 2**31 - 1
+MOST_BUCKETS = MOST_WIDTH = 2**31 - 1
 _MOST_SHARED_TEXTS = 100_000
-_MONTHS, _DAYS, _MICROSECONDS = range(3)
-_CLOCKS = ("time", "timetz")
 _NO_TEXT = ("list", "struct", "map", "variant", "geometry")
-_INTEGER = Type("int64")
+_INTEGER, _TEXT = Type("int64"), Type("varchar")
+_SIGNED = ("int8", "int16", "int32", "int64")
+_MOST_DIGITS = 38
 
 
 class Transform(ABC):
     """One way to make a partition value of a column's value; NULL always makes NULL."""
+
+    suffix: ClassVar[str] = ""  # what follows the column in the names of Lance's partitions
 
     @abstractmethod
     def apply(self, value: Scalar, type: Type) -> Scalar:
@@ -47,6 +51,11 @@ class Transform(ABC):
             return self.values(array.dictionary, type).take(array.indices)
         return self._texts(stored(array, type), type).cast(pa.string())
 
+    def combined(self, arrays: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[Type]) -> pa.StringArray:
+        """The partition values, as `values` has them, of the columns that this transform takes together."""
+        self._alone(len(arrays))
+        return self.values(arrays[0], types[0])
+
     @abstractmethod
     def _texts(self, array: pa.Array, type: Type) -> pa.Array:
         """The texts of the partition values of a stored array."""
@@ -59,9 +68,9 @@ class Transform(ABC):
                 " partitioned by one; choose a column of a plain type"
             )
 
-    @abstractmethod
     def directory(self, column: str) -> str:
         """The name of the directories of a column's partitions, if no other field has it."""
+        return self.suffix
 
     @abstractmethod
     def project(self, values: ValueSet, type: Type) -> ValueSet | None:
@@ -69,6 +78,17 @@ class Transform(ABC):
 
         The values are within the column's type, and the projected ones within that of `result`.
         """
+
+    def project_together(self, sets: Sequence[ValueSet], types: Sequence[Type]) -> ValueSet | None:
+        """What `project` says of rows that hold one of each set's values in the columns taken together."""
+        self._alone(len(sets))
+        return self.project(sets[0], types[0])
+
+    def _alone(self, columns: int) -> None:
+        if columns != 1:
+            raise InvalidError(
+                f"{self} takes one column, not {columns}; make a field of each, or take them together as hash(a, b)"
+            )
 
     def result(self, type: Type) -> Type:
         """The type of the partition values of a column of this type."""
@@ -115,28 +135,29 @@ class Identity(Transform):
 class Bucket(Transform):
     """A hash of the value, modulo the number of buckets."""
 
+    suffix = "bucket"
     count: int
+    hashing: Hashing = DUCKLAKE
 
     def apply(self, value: Scalar, type: Type) -> Scalar:
-        return buckets([value], type, self.count)[0]
+        return self.hashing.buckets([value], type, self.count)[0]
 
     def _texts(self, array: pa.Array, type: Type) -> pa.Array:
-        found = bucket_array(array, type, self.count)
+        found = self.hashing.bucket_array(array, type, self.count)
         if self.count > min(_MOST_SHARED_TEXTS, len(array)):
             return found.cast(pa.string())
         return pa.array(map(str, range(self.count)), pa.string()).take(found)
 
-    def directory(self, column: str) -> str:
-        return "bucket"
+    def check(self, column: Column) -> None:
+        super().check(column)
+        self.hashing.check(column, self.describe(column.name))
 
     def project(self, values: ValueSet, type: Type) -> ValueSet | None:
-        # A timestamp_ns is hashed with its nanoseconds, which Spark does not see; NaN has many bit patterns.
-        if type.name == "timestamp_ns" or type.order is Order.NONE or values.nan:
-            return None
-        alone = points(values, type)
+        alone = _hashed_points(values, type, self.hashing)
         if alone is None:
             return None
-        return whole(ValueSet.points(set(buckets(alone, type, self.count)), null=values.null))
+        found, seen = alone
+        return whole(ValueSet.points(set(self.hashing.buckets(found, seen, self.count)), null=values.null))
 
     def __str__(self) -> str:
         return f"bucket({self.count})"
@@ -145,145 +166,120 @@ class Bucket(Transform):
         return f"bucket({self.count}, {column})"
 
 
-class Calendar(Transform):
-    """A calendar part, in UTC for timestamptz (others may have written theirs in any zone, so those never prune)."""
+@dataclass(frozen=True)
+class Truncate(Transform):
+    """The first characters of a text, or the next multiple of the width at or below a number.
 
-    takes: ClassVar[str] = "dates, timestamps and intervals"
-    interval_field: ClassVar[int]  # which of months, days and microseconds the part of an interval is in
+    The width of decimals is counted in units of their last digit.
+    """
+
+    suffix = "trunc"
+    width: int
 
     def apply(self, value: Scalar, type: Type) -> Scalar:
-        if type.name == "interval":
-            return self.interval_part(value[self.interval_field])
-        if is_infinite(value, type):
-            return None
-        return self.part(_micros(value, type))
+        if type.order is Order.TEXT:
+            return value[: self.width]
+        steps = self._steps(type)
+        multiple = steps.step(value) // self.width * self.width
+        if steps.first is not None and multiple < steps.first:
+            raise InvalidError(
+                f"truncate({self.width}) of {value}: {steps.value(multiple)} is no {self.result(type)};"
+                " choose a smaller width, or remove the value"
+            )
+        return steps.value(multiple)
 
     def _texts(self, array: pa.Array, type: Type) -> pa.Array:
-        if type.name == "interval":
-            return mapped(array.flatten()[self.interval_field], lambda number: str(self.interval_part(number)))
-        usual = moments(array, type)
-        if usual is None:
-            return mapped(array, lambda value: _text_or_null(self.apply(value, type)))
-        return self.part_array(usual).cast(pa.string())
-
-    def part_array(self, moments: pa.Array) -> pa.Array:
-        """The parts of Arrow's dates or timestamps of the years 1 to 9999."""
-        return pc.call_function(str(self), [moments])
-
-    def takes_type(self, type: Type) -> bool:
-        return type.order in (Order.DATE, Order.TIMESTAMP) or type.name == "interval"
+        if type.order is Order.DECIMAL:
+            array = array.cast(pa.decimal128(_MOST_DIGITS, type.scale))
+        if type.order is not Order.TEXT:
+            least = pc.min(array).as_py()
+            if least is not None:
+                self.apply(least, type)  # Iceberg's own would overflow in silence
+        return texts(iceberg.truncate(array, self.width), self.result(type))
 
     def check(self, column: Column) -> None:
         super().check(column)
-        if not self.takes_type(column.type):
+        name, order = column.type.name, column.type.order
+        if order not in (Order.INTEGER, Order.DECIMAL) and name != "varchar":
             raise InvalidError(
-                f"{self.describe(column.name)}: {column.name} is a {column.type}, and {self} takes {self.takes};"
-                f" partition by {column.name} itself or by bucket(16, {column.name})"
+                f"{self.describe(column.name)}: {column.name} is a {column.type}, and truncate takes integers, decimals"
+                f" and text; partition by {column.name} itself or by bucket(16, {column.name})"
             )
 
-    def directory(self, column: str) -> str:
-        return str(self)
-
     def project(self, values: ValueSet, type: Type) -> ValueSet | None:
-        if type.order not in (Order.DATE, Order.TIMESTAMP) or type.name == "timestamptz":
+        if type.name == "varchar":
+            return ValueSet.of((prefixes(one, self.width) for one in values.intervals), null=values.null)
+        if type.order not in (Order.INTEGER, Order.DECIMAL):
             return None
-        # The parts of infinity are NULL: a NULL partition can hold more than NULLs.
-        return self.parts(ValueSet.of((in_micros(one, type) for one in values.intervals), null=True))
+        steps = self._steps(type)
+        return ValueSet.of((multiples(one, steps, self.width) for one in values.intervals), null=values.null)
 
-    @abstractmethod
-    def part(self, micros: int) -> int: ...
+    def result(self, type: Type) -> Type:
+        """The type itself, or the widest of its kind: the multiple below a number can have more digits."""
+        if type.name in _SIGNED:
+            return _INTEGER
+        return Type("decimal", _MOST_DIGITS, type.scale) if type.order is Order.DECIMAL else type
 
-    @abstractmethod
-    def interval_part(self, number: int) -> int:
-        """The part of an interval, by its months, days or microseconds; it has their sign."""
-
-    @abstractmethod
-    def parts(self, micros: ValueSet) -> ValueSet | None:
-        """The parts that a set of microseconds since 1970 covers, or None for all."""
+    def _steps(self, type: Type) -> Grid:
+        steps = grid(self.result(type))
+        if steps is None:
+            raise InvalidError(
+                f"{self} takes integers, decimals and text, but no {type}; partition by the value itself"
+            )
+        return steps
 
     def __str__(self) -> str:
-        return type(self).__name__.lower()
+        return f"truncate({self.width})"
+
+    def describe(self, column: str) -> str:
+        return f"truncate({self.width}, {column})"
 
 
 @dataclass(frozen=True)
-class Year(Calendar):
-    """The year; 0 is 1 BC, but of a timestamptz DuckDB takes the year of its era: 1."""
+class Hash(Transform):
+    """The hash of the values of one or several columns, in hexadecimal digits."""
 
-    interval_field = _MONTHS
+    suffix = "hash"
 
     def apply(self, value: Scalar, type: Type) -> Scalar:
-        year = super().apply(value, type)
-        return 1 - year if type.name == "timestamptz" and year is not None and year <= 0 else year
-
-    def interval_part(self, number: int) -> int:
-        return _quotient(number, 12)
-
-    def part(self, micros: int) -> int:
-        return date_of(micros // DAY)[0]
-
-    def parts(self, micros: ValueSet) -> ValueSet | None:
-        return ValueSet.of((monotone(one, self.part) for one in micros.intervals), null=micros.null)
-
-
-@dataclass(frozen=True)
-class Month(Calendar):
-    """The month of the year, 1 to 12."""
-
-    interval_field = _MONTHS
-
-    def interval_part(self, number: int) -> int:
-        return number - 12 * _quotient(number, 12)
-
-    def part(self, micros: int) -> int:
-        return date_of(micros // DAY)[1]
-
-    def parts(self, micros: ValueSet) -> ValueSet | None:
-        return cyclic(micros, month_number, 12, lambda number: number % 12 + 1)
-
-
-@dataclass(frozen=True)
-class Day(Calendar):
-    """The day of the month, 1 to 31."""
-
-    interval_field = _DAYS
-
-    def interval_part(self, number: int) -> int:
-        return number
-
-    def part(self, micros: int) -> int:
-        return date_of(micros // DAY)[2]
-
-    def parts(self, micros: ValueSet) -> ValueSet | None:
-        return cyclic(micros, lambda value: value // DAY, 31, lambda days: date_of(days)[2])
-
-
-@dataclass(frozen=True)
-class Hour(Calendar):
-    """The hour of the day, 0 to 23; of a time also 24."""
-
-    takes = "dates, times, timestamps and intervals"
-    interval_field = _MICROSECONDS
-
-    def takes_type(self, type: Type) -> bool:
-        return type.name in _CLOCKS or super().takes_type(type)
-
-    def apply(self, value: Scalar, type: Type) -> Scalar:
-        return value // HOUR if type.name in _CLOCKS else super().apply(value, type)
-
-    def interval_part(self, number: int) -> int:
-        return _quotient(number, HOUR)
+        return hash_text([value], [type])
 
     def _texts(self, array: pa.Array, type: Type) -> pa.Array:
-        return pc.divide(array, HOUR).cast(pa.string()) if type.name in _CLOCKS else super()._texts(array, type)
+        return hash_texts([array], [type])
 
-    def part_array(self, moments: pa.Array) -> pa.Array:
-        return pc.hour(moments.cast(pa.timestamp("s")) if pa.types.is_date(moments.type) else moments)
+    def combined(self, arrays: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[Type]) -> pa.StringArray:
+        if len(arrays) < 2:
+            return super().combined(arrays, types)
+        for type in types:
+            self.check(Column(0, "x", type, 0))
+        return hash_texts([stored(plain(array), type) for array, type in zip(arrays, types, strict=True)], types)
 
-    def part(self, micros: int) -> int:
-        return micros // HOUR % 24
+    def check(self, column: Column) -> None:
+        super().check(column)
+        MURMUR3.check(column, self.describe(column.name))
 
-    def parts(self, micros: ValueSet) -> ValueSet | None:
-        return cyclic(micros, lambda value: value // HOUR, 24, lambda hours: hours % 24)
+    def project(self, values: ValueSet, type: Type) -> ValueSet | None:
+        return self.project_together([values], [type])
+
+    def project_together(self, sets: Sequence[ValueSet], types: Sequence[Type]) -> ValueSet | None:
+        choices: list[list[Scalar]] = []
+        seen: list[Type] = []
+        for values, type in zip(sets, types, strict=True):
+            alone = _hashed_points(values, type, MURMUR3)
+            if alone is None:
+                return None
+            choices.append([*alone[0], None] if values.null else alone[0])
+            seen.append(alone[1])
+        if prod(map(len, choices)) > MOST_POINTS:
+            return None
+        found = {hash_text(row, seen) for row in product(*choices)}
+        return ValueSet.points(found - {None}, null=None in found)
+
+    def result(self, type: Type) -> Type:
+        return _TEXT
+
+    def __str__(self) -> str:
+        return "hash"
 
 
 @dataclass(frozen=True)
@@ -317,33 +313,9 @@ class Unknown(Transform):
         return self.text
 
 
-def parse_transform(text: str) -> Transform:
-    """The transform of a `ducklake_partition_column.transform`."""
-    name = text.strip().lower()
-    bucket = _BUCKET.fullmatch(name)
-    if bucket and 0 < int(bucket[1]) <= MOST_BUCKETS:
-        return Bucket(int(bucket[1]))
-    plain: dict[str, Transform] = {
-        "identity": Identity(),
-        "year": Year(),
-        "month": Month(),
-        "day": Day(),
-        "hour": Hour(),
-    }
-    return plain.get(name, Unknown(text))
-
-
-def _micros(value: Scalar, type: Type) -> int:
-    if type.order is Order.DATE:
-        return int(value) * DAY
-    # DuckDB cuts nanoseconds towards 1970: before it that is the next microsecond, where Spark shows the last one.
-    return _quotient(int(value), 1000) if type.name == "timestamp_ns" else int(value)
-
-
-def _text_or_null(part: int | None) -> str | None:
-    return None if part is None else str(part)
-
-
-def _quotient(number: int, unit: int) -> int:
-    """Whole units, cut towards zero."""
-    return number // unit if number >= 0 else -(-number // unit)
+def _hashed_points(values: ValueSet, type: Type, hashing: Hashing) -> tuple[list[Scalar], Type] | None:
+    """The values of a set one by one with the type to hash them as, or None where their hashes cannot be told."""
+    seen = hashing.seen(type)
+    # NaN has many bit patterns.
+    alone = None if seen is None or values.nan else points(values, seen)
+    return None if seen is None or alone is None else (alone, seen)

@@ -16,19 +16,20 @@ from penstock.spark.scan import Contents, Scan
 
 @dataclass(frozen=True)
 class Explanation:
-    """Data files of a table, kept and pruned for a predicate. A file may be pruned for several reasons."""
+    """Data files of a table, or other units, kept and pruned for a predicate. One may be pruned for several reasons."""
 
     predicate: str
     files: int
     kept: int
     reasons: dict[str, int]
+    unit: str = "files"
 
     @property
     def pruned(self) -> int:
         return self.files - self.kept
 
     def __str__(self) -> str:
-        lines = [f"{self.predicate}: {self.kept} of {self.files} files are read, {self.pruned} are pruned"]
+        lines = [f"{self.predicate}: {self.kept} of {self.files} {self.unit} are read, {self.pruned} are pruned"]
         lines += [f"  {count} by {reason}" for reason, count in self.reasons.items()]
         return "\n".join(lines)
 

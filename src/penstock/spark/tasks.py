@@ -22,18 +22,22 @@ _LONGEST_WAIT = 30.0  # seconds, for tasks that are being killed
 
 
 @contextmanager
-def writing_tasks(spark: SparkSession, directory: str, write_id: str) -> Iterator[None]:
-    """A job that fails leaves no file: not those of tasks that came through, nor of those that are still at it."""
+def writing_tasks(spark: SparkSession, directory: str | None, write_id: str) -> Iterator[None]:
+    """A job that fails leaves no file: not those of tasks that came through, nor of those that are still at it.
+
+    The files are those in `directory` with `write_id` in their names; without one, the caller removes them.
+    """
     context, tag = spark.sparkContext, f"penstock-{write_id}"
     context.addJobTag(tag)
     try:
-        with _raised_by_tasks():
+        with raised_by_tasks():
             yield
     except BaseException:
         context.cancelJobsWithTag(tag)
         _wait_for_tasks(spark, tag)
-        with suppress(OSError):  # what failed first is the news
-            delete_written(directory, write_id)
+        if directory is not None:
+            with suppress(OSError):  # what failed first is the news
+                delete_written(directory, write_id)
         raise
     finally:
         context.removeJobTag(tag)
@@ -52,8 +56,8 @@ def _wait_for_tasks(spark: SparkSession, tag: str) -> None:
 
 
 @contextmanager
-def _raised_by_tasks() -> Iterator[None]:
-    """Errors that Penstock raised on purpose inside a task, as themselves."""
+def raised_by_tasks() -> Iterator[None]:
+    """Errors that Penstock raised on purpose inside a task, or that Spark met when it planned, as themselves."""
     try:
         yield
     except PySparkException as error:

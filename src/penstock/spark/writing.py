@@ -19,7 +19,7 @@ from penstock.model.types import Type
 from penstock.partitioning import Day, Hour, Month, Transform, Year
 from penstock.spark.crossing import Decimals, in_batches_of, unweighed_batches, with_decimals
 from penstock.spark.jvm import query_execution
-from penstock.spark.tasks import writing_tasks
+from penstock.spark.tasks import raised_by_tasks, writing_tasks
 from penstock.storage.parquet import WritePlan, write_files
 from penstock.storage.parquet.partitions import in_order
 
@@ -124,6 +124,13 @@ def distributed(
     no more than a few, for each writes to every partition, or else shuffles. What was repartitioned or coalesced stays
     as it is.
     """
+    with raised_by_tasks():  # Spark computes constant rows when it plans
+        return _distributed(frame, keys, target_file_size, distribution)
+
+
+def _distributed(
+    frame: DataFrame, keys: Sequence[SparkColumn], target_file_size: int, distribution: Distribution
+) -> DataFrame:
     if distribution == "partition" and keys:
         return _by_partition(frame, keys)
     if distribution == "none" or _is_placed(frame):

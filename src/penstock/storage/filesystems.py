@@ -40,6 +40,16 @@ def delete_file(path: str) -> None:
         filesystem.delete_file(name)
 
 
+def delete_directory(path: str) -> None:
+    """Delete an empty directory, on storage that has such a thing; one that is not there is fine."""
+    filesystem, name = _located(path)
+    if (
+        filesystem.type_name not in _OBJECT_STORES
+        and filesystem.get_file_info(name.rstrip("/")).type != fs.FileType.NotFound
+    ):
+        filesystem.delete_dir(name.rstrip("/"))
+
+
 def list_files(directory: str) -> Iterator[str]:
     """The paths of all files below a directory, which ends in a slash; none where it does not exist."""
     filesystem, name = _located(directory)

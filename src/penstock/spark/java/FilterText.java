@@ -30,11 +30,19 @@ public class FilterText {
   private static final String UNKNOWN = "[\"unknown\"]";
 
   /** `derived` names the columns that a scan computes from what is in the files, by the SQL of that computation. */
-  public static String all(Seq filters, java.util.Map derived) {
+  public static String all(Seq filters, java.util.Map derived) { return all(filters, derived, null); }
+
+  /** The same, and last the columns that are needed, where that is known. */
+  public static String all(Seq filters, java.util.Map derived, Seq columns) {
     StringBuilder out = new StringBuilder("[");
     for (int i = 0; i < filters.size(); i++) {
       if (i > 0) out.append(",");
       out.append(of((Expression) filters.apply(i), derived));
+    }
+    if (columns != null) {
+      out.append(filters.isEmpty() ? "" : ",").append("[\"columns\"");
+      for (int i = 0; i < columns.size(); i++) out.append(",").append(quoted(((AttributeReference) columns.apply(i)).name()));
+      out.append("]");
     }
     return out.append("]").toString();
   }

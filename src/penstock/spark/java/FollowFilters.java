@@ -2,6 +2,7 @@ package penstock;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.plans.LeftAnti$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
@@ -19,7 +20,8 @@ import scala.runtime.AbstractPartialFunction;
 
 /**
  * Hands the filters over a table's rows to file indexes that Spark does not give them to: those of the delete files on the
- * other side of an anti-join, and those below a map over files that Python reads.
+ * other side of an anti-join, and those below a map over files that Python reads. The latter are also told which columns
+ * are needed, as the last of the filters: ["columns", "a", "b"].
  */
 public class FollowFilters extends Rule {
   public static void install(SparkSession session) {
@@ -32,7 +34,7 @@ public class FollowFilters extends Rule {
     session.experimental().extraOptimizations_$eq(scala.jdk.javaapi.CollectionConverters.asScala((List) all).toSeq());
   }
 
-  public LogicalPlan apply(LogicalPlan plan) { return (LogicalPlan) plan.transformUp(new OfTables()); }
+  public LogicalPlan apply(LogicalPlan plan) { return informed((LogicalPlan) plan.transformUp(new OfTables())); }
   public TreeNode apply(TreeNode plan) { return apply((LogicalPlan) plan); }
 
   /** An index and the filters that stand right above its rows. */
@@ -44,10 +46,13 @@ public class FollowFilters extends Rule {
   private static Lead lead(LogicalPlan top) {
     ArrayList conditions = new ArrayList();
     LogicalPlan at = top;
+    AttributeSet needed = null;
     while (true) {
       if (at instanceof Filter) conditions.add(((Filter) at).condition());
       else if (at instanceof Project) conditions.clear();
       else break;
+      if (at instanceof Project) needed = at.references();
+      else if (needed != null) needed = needed.$plus$plus(at.references());
       at = (LogicalPlan) at.children().apply(0);
     }
     boolean mapped = at instanceof MapInArrow;
@@ -59,9 +64,12 @@ public class FollowFilters extends Rule {
     Lead found = new Lead();
     found.index = index;
     found.filters = FilterText.all(
-        scala.jdk.javaapi.CollectionConverters.asScala((List) conditions).toSeq(), index.derived());
+        scala.jdk.javaapi.CollectionConverters.asScala((List) conditions).toSeq(), index.derived(),
+        mapped ? columns(needed) : null);
     return found;
   }
+
+  private static Seq columns(AttributeSet needed) { return needed == null ? null : needed.toSeq(); }
 
   private static CatalogFileIndex index(Object node) {
     if (!(node instanceof LogicalRelation)) return null;
@@ -71,24 +79,42 @@ public class FollowFilters extends Rule {
     return location instanceof CatalogFileIndex ? (CatalogFileIndex) location : null;
   }
 
+  /** A chain of filters and projections over a map, its index told of both; anything else as it is. */
+  private static LogicalPlan informed(LogicalPlan top) {
+    if (!isLink(top)) return top;
+    Lead own = lead(top);
+    if (own == null || !own.index.isReadInPython() || own.index.isFollower()) return top;
+    return (LogicalPlan) top.transformUp(new Followers(own));
+  }
+
+  private static boolean isLink(LogicalPlan node) { return node instanceof Filter || node instanceof Project; }
+
   private static class OfTables extends AbstractPartialFunction {
-    public boolean isDefinedAt(Object node) {
-      return (node instanceof Join && ((Join) node).joinType() == LeftAnti$.MODULE$)
-          || (node instanceof Filter && ((Filter) node).child() instanceof MapInArrow);
-    }
+    public boolean isDefinedAt(Object node) { return node instanceof LogicalPlan && !isLink((LogicalPlan) node); }
 
     public Object applyOrElse(Object node, Function1 otherwise) {
       if (!isDefinedAt(node)) return otherwise.apply(node);
-      if (node instanceof Filter) {
-        Lead own = lead((LogicalPlan) node);
-        if (own == null || own.index.isFollower()) return node;
-        return ((LogicalPlan) node).transformUp(new Followers(own));
-      }
-      Join join = (Join) node;
+      LogicalPlan plan = withInformedChildren((LogicalPlan) node);
+      if (!(plan instanceof Join && ((Join) plan).joinType() == LeftAnti$.MODULE$)) return plan;
+      Join join = (Join) plan;
       Lead left = lead(join.left());
-      if (left == null) return node;
+      if (left == null) return plan;
       LogicalPlan right = (LogicalPlan) join.right().transformUp(new Followers(left));
-      return right == join.right() ? node : new Join(join.left(), right, join.joinType(), join.condition(), join.hint());
+      return right == join.right() ? plan : new Join(join.left(), right, join.joinType(), join.condition(), join.hint());
+    }
+
+    private static LogicalPlan withInformedChildren(LogicalPlan node) {
+      Seq children = node.children();
+      ArrayList all = new ArrayList();
+      boolean same = true;
+      for (int i = 0; i < children.size(); i++) {
+        LogicalPlan child = (LogicalPlan) children.apply(i);
+        LogicalPlan informed = informed(child);
+        same = same && informed == child;
+        all.add(informed);
+      }
+      if (same) return node;
+      return (LogicalPlan) node.withNewChildren(scala.jdk.javaapi.CollectionConverters.asScala((List) all).toSeq());
     }
   }
 
