@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.model.statistics import WrittenFile
-from penstock.partitioning import directory
 from penstock.storage.filesystems import delete_file, make_directory, open_file, open_output
 from penstock.storage.parquet.names import new_file_name
 from penstock.storage.parquet.observations import beside_footer
@@ -30,8 +29,8 @@ class OpenFile(ABC):
     def __init__(self, plan: WritePlan, values: PartitionValues) -> None:
         self.plan = plan
         self.values = values
-        folder = directory(plan.partition_names, values) if plan.options.hive_file_pattern else ""
-        self.path = folder + new_file_name(plan.write_id, plan.suffix)
+        folder = plan.folder(plan.partition_names, values) if plan.options.hive_file_pattern else ""
+        self.path = folder + new_file_name(plan.write_id, plan.suffix, prefix=plan.prefix)
         make_directory(plan.directory + folder)
 
     @property
@@ -71,7 +70,7 @@ class ArrowFile(OpenFile):
 
     def __init__(self, plan: WritePlan, values: PartitionValues) -> None:
         super().__init__(plan, values)
-        self._schema = file_schema(plan.columns, plan.row_ids)
+        self._schema = file_schema(plan.columns, plan.row_ids, ids=plan.field_ids)
         self._observed = beside_footer(plan.columns)
         self._footers: list[pq.FileMetaData] = []
         self._sink = open_output(self.location)

@@ -6,7 +6,7 @@ import secrets
 import time
 from uuid import UUID
 
-_PREFIX = "ducklake-"
+DUCKLAKE_PREFIX = "ducklake-"
 # The time in milliseconds and 18 random bits; 56 are left to tell the files of a write apart.
 _SHARED_CHARACTERS = 21
 _OWN_BITS = 56
@@ -23,12 +23,12 @@ def new_write_id() -> str:
     return str(uuid7())[:_SHARED_CHARACTERS]
 
 
-def new_file_name(write_id: str, suffix: str = "", extension: str = "parquet") -> str:
+def new_file_name(write_id: str, suffix: str = "", extension: str = "parquet", *, prefix: str = DUCKLAKE_PREFIX) -> str:
     """A name that no other file has."""
     digits = write_id.replace("-", "") + f"{secrets.randbits(_OWN_BITS):014x}"
-    return f"{_PREFIX}{UUID(digits)}{suffix}.{extension}"
+    return f"{prefix}{UUID(digits)}{suffix}.{extension}"
 
 
 def is_of_write(path: str, write_id: str) -> bool:
     """Whether a file is one that a write made."""
-    return path.rpartition("/")[2].startswith(_PREFIX + write_id)
+    return write_id in path.rpartition("/")[2]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import UnsupportedError
 from penstock.model.columns import Column
-from penstock.storage.parquet.names import new_write_id
+from penstock.partitioning import directory as hive_directory
+from penstock.storage.parquet.names import DUCKLAKE_PREFIX, new_write_id
 from penstock.storage.parquet.options import FileOptions
 
 
@@ -26,9 +27,9 @@ class WritePlan:
 
     Batches have, by position: the table's columns, in Spark's Arrow form of the types that Penstock shows; the row id,
     where `row_ids`; a text column for each of `partition_names`, NULL for the NULL partition; and `extra_columns`
-    that are only sorted by. `directory` is the table's own, absolute, with a trailing slash. `partition_names` are
-    those that `partitioning.directory_names` gives. Files are named after the `write_id`, by which those of a write
-    that failed are found.
+    that are not written, only sorted by. `directory` is the table's own, absolute, with a trailing slash; `folder`
+    gives that of a partition's files in it. Files are named after the `write_id`, by which those of a write that failed
+    are found.
     """
 
     columns: tuple[Column, ...]
@@ -39,7 +40,10 @@ class WritePlan:
     extra_columns: int = 0
     encrypted: bool = False
     row_ids: bool = False
-    suffix: str = ""  # of the files' names
+    prefix: str = DUCKLAKE_PREFIX  # of the files' names
+    suffix: str = ""
+    field_ids: bool = True
+    folder: Callable[[Sequence[str], Sequence[str | None]], str] = hive_directory
     write_id: str = field(default_factory=new_write_id)
 
     @property

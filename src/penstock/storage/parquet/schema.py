@@ -56,29 +56,27 @@ _TYPES = {
 }
 
 
-def file_schema(columns: Iterable[Column], row_ids: bool) -> pa.Schema:
-    """The schema of a file that PyArrow writes."""
-    fields = [file_field(column) for column in columns]
+def file_schema(columns: Iterable[Column], row_ids: bool, *, ids: bool = True) -> pa.Schema:
+    """The schema of a file that PyArrow writes, without field ids where the table has none."""
+    fields = [file_field(column, ids) for column in columns]
     if row_ids:
-        fields.append(_with_id(ROW_ID, pa.int64(), ROW_ID_FIELD))
+        fields.append(_field(ROW_ID, pa.int64(), ROW_ID_FIELD))
     return pa.schema(fields)
 
 
-def file_field(column: Column) -> pa.Field:
-    return _with_id(column.name, file_type(column), column.id)
+def file_field(column: Column, ids: bool = True) -> pa.Field:
+    return _field(column.name, file_type(column, ids), column.id if ids else None)
 
 
-def file_type(column: Column) -> pa.DataType:
+def file_type(column: Column, ids: bool = True) -> pa.DataType:
     match column.type.name:
         case "list":
-            return pa.list_(_with_id("element", file_type(column.children[0]), column.children[0].id))
+            return pa.list_(_member("element", column.children[0], ids))
         case "map":
             key, value = column.children
-            return pa.map_(
-                _with_id("key", file_type(key), key.id, nullable=False), _with_id("value", file_type(value), value.id)
-            )
+            return pa.map_(_member("key", key, ids, nullable=False), _member("value", value, ids))
         case "struct":
-            return pa.struct([file_field(child) for child in column.children])
+            return pa.struct([file_field(child, ids) for child in column.children])
         case "decimal":
             return pa.decimal128(column.type.precision, column.type.scale)
         case name:
@@ -99,5 +97,10 @@ def leaf_columns(columns: Iterable[Column]) -> Iterator[Column]:
             yield column
 
 
-def _with_id(name: str, kind: pa.DataType, field_id: int, *, nullable: bool = True) -> pa.Field:
-    return pa.field(name, kind, nullable, metadata={"PARQUET:field_id": str(field_id)})
+def _member(name: str, column: Column, ids: bool, *, nullable: bool = True) -> pa.Field:
+    return _field(name, file_type(column, ids), column.id if ids else None, nullable=nullable)
+
+
+def _field(name: str, kind: pa.DataType, field_id: int | None, *, nullable: bool = True) -> pa.Field:
+    metadata = None if field_id is None else {"PARQUET:field_id": str(field_id)}
+    return pa.field(name, kind, nullable, metadata=metadata)
