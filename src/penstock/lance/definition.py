@@ -1,0 +1,271 @@
+"""What a partitioned namespace is: its schema and partition fields, and the properties that say so."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import InvalidError, NotFoundError, UnsupportedError
+from penstock.lance.arrow_json import from_json, to_json
+from penstock.lance.names import encode
+from penstock.model.columns import Column, find_column
+from penstock.model.types import Order, Type
+from penstock.partitioning import (
+    MURMUR3,
+    Bucket,
+    Calendar,
+    Hash,
+    Identity,
+    Transform,
+    Truncate,
+    Unknown,
+    parse_partition_field,
+    parse_transform,
+)
+from penstock.partitioning.transforms import MOST_BUCKETS
+
+ENABLED = "lance.partitioning.enabled"
+PARTITION_COLUMNS = "lance.partitioning.partition-columns"
+SCHEMA = "lance.partitioning.schema"
+FIELD_ID = b"lance.partitioning.field-id"
+_NEXT_ID = b"lance.partitioning.next-field-id"
+_HASH = "murmur3_x86_32"
+_BUCKETS = ("num-buckets", "num_buckets", "bucket_size", "bucket-size")
+_WIDTHS = ("width", "truncate_size", "truncate-size")
+_WITH_ARGUMENT = re.compile(r"(\w+)\s*[\[(]\s*(\d+)\s*[\])]")
+_INSTANT = Type("timestamp")
+
+
+@dataclass(frozen=True)
+class PartitionField:
+    """One level of the partitioning: its columns by id, and what is made of them.
+
+    `name` is that of the first level of the names, and stays when a column is renamed. Values of a field that is not
+    `trusted` (another writer did not say how it hashes) leave no partition out.
+    """
+
+    name: str
+    sources: tuple[int, ...]
+    transform: Transform
+    trusted: bool = True
+    given: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)  # the properties it was read with
+
+    @property
+    def key(self) -> str:
+        """What stands before the `=` in the names of partitions: `country`, `city_bucket`, `ts_year`."""
+        suffix = self.transform.suffix
+        return encode(f"{self.name}_{suffix}" if suffix else self.name)
+
+    def values(self, arrays: Sequence[pa.Array], types: Sequence[Type]) -> pa.StringArray:
+        """The partition values of rows, given the columns that the field is made of."""
+        texts = self.transform.combined(arrays, types)
+        if isinstance(self.transform, Calendar):
+            return pc.utf8_zero_fill(texts, self.transform.digits)
+        return texts
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A namespace's schema, every field with its id in the metadata, and its partition fields."""
+
+    schema: pa.Schema
+    fields: tuple[PartitionField, ...]
+    texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)  # the properties it was read from
+
+    def id(self, name: str) -> int:
+        return field_id(self.schema.field(name))
+
+    def column(self, number: int) -> pa.Field:
+        return next(item for item in self.schema if field_id(item) == number)
+
+    @property
+    def next_id(self) -> int:
+        return int((self.schema.metadata or {})[_NEXT_ID])
+
+    def properties(self) -> dict[str, str]:
+        """The properties of the root namespace."""
+        columns = [_to_json(field) for field in self.fields]
+        return {ENABLED: "true", PARTITION_COLUMNS: json.dumps(columns), SCHEMA: to_json(self.schema)}
+
+
+def field_id(item: pa.Field) -> int:
+    return int(item.metadata[FIELD_ID])
+
+
+def with_id(item: pa.Field, number: int) -> pa.Field:
+    return item.with_metadata({**(item.metadata or {}), FIELD_ID: str(number).encode()})
+
+
+def with_next_id(schema: pa.Schema, number: int) -> pa.Schema:
+    return schema.with_metadata({**(schema.metadata or {}), _NEXT_ID: str(number).encode()})
+
+
+def instants(type: Type) -> Type:
+    """The type as transforms take it: every timestamp is one of microseconds, in UTC."""
+    return _INSTANT if type.order is Order.TIMESTAMP else type
+
+
+def new_definition(schema: pa.Schema, columns: Sequence[Column], partitioned_by: Sequence[str]) -> Definition:
+    """The definition of a new namespace; `columns` are the schema's, with its ids."""
+    if not partitioned_by:
+        raise InvalidError("a partitioned namespace needs at least one partition field: partitioned_by=['country']")
+    fields = tuple(_parsed(text, columns) for text in partitioned_by)
+    twice = next((text for i, text in enumerate(partitioned_by) if fields[i] in fields[:i]), None)
+    if twice is not None:
+        raise InvalidError(f"partitioned by {', '.join(partitioned_by)}: {twice} is there twice; leave one out")
+    return Definition(schema, fields)
+
+
+def numbered(schema: pa.Schema) -> pa.Schema:
+    """The schema with ids as Lance counts fields: from 0, parents before their children. Ids that are there stay."""
+    if all(FIELD_ID in (item.metadata or {}) for item in schema) and _NEXT_ID in (schema.metadata or {}):
+        return schema
+    numbers = list(_numbers(schema))
+    items = [with_id(item, number) for item, number in zip(schema, numbers[:-1], strict=True)]
+    return with_next_id(pa.schema(items, metadata=schema.metadata), numbers[-1])
+
+
+def read_definition(name: str, properties: Mapping[str, str]) -> Definition:
+    """The definition that a namespace's properties tell of."""
+    if properties.get(ENABLED) != "true":
+        raise InvalidError(
+            f"namespace {name!r} is not partitioned: its property {ENABLED} is not 'true'; make one with lance.create"
+        )
+    absent = next((key for key in (SCHEMA, PARTITION_COLUMNS) if key not in properties), None)
+    if absent is not None:
+        raise InvalidError(f"namespace {name!r} has no property {absent}: its writer did not finish, or left it out")
+    own = from_json(properties[SCHEMA])
+    schema = numbered(own)
+    try:
+        described = json.loads(properties[PARTITION_COLUMNS])
+        if not described or not isinstance(described, list):
+            raise ValueError("it is no list of at least one field")
+        fields = tuple(_from_json(item, schema, own is schema) for item in described)
+        return Definition(schema, fields, {key: properties[key] for key in (SCHEMA, PARTITION_COLUMNS)})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InvalidError(f"namespace {name!r}: {PARTITION_COLUMNS} cannot be read ({error!r})") from None
+
+
+def _parsed(text: str, columns: Sequence[Column]) -> PartitionField:
+    names, transform = parse_partition_field(text)
+    sources = tuple(_found(name, columns, text) for name in names)
+    if isinstance(transform, Bucket):
+        transform = replace(transform, hashing=MURMUR3)
+    for column in sources:
+        check_transform(transform, column)
+    return PartitionField("_".join(column.name for column in sources), tuple(c.id for c in sources), transform)
+
+
+def check_transform(transform: Transform, column: Column) -> None:
+    """Refuse a column that cannot be partitioned by this transform."""
+    if isinstance(transform, Identity) and column.type.order in (Order.BYTES, Order.NONE):
+        raise UnsupportedError(
+            f"{column.name} is a {column.type}, whose values have no text that names a partition;"
+            f" partition by bucket(16, {column.name}) or another column"
+        )
+    transform.check(replace(column, type=instants(column.type)))
+
+
+def _found(name: str, columns: Sequence[Column], text: str) -> Column:
+    column = find_column(columns, name)
+    if column is None:
+        there = ", ".join(column.name for column in columns)
+        raise NotFoundError(f"{text}: the schema has no column {name!r}; its columns are {there}")
+    return column
+
+
+def field_count(schema: pa.Schema) -> int:
+    """How many fields a schema has in Lance, nested ones included."""
+    return list(_numbers(schema))[-1]
+
+
+def _numbers(schema: pa.Schema) -> Iterator[int]:
+    """The number of each field, and last the one that comes next."""
+    number = 0
+    for item in schema:
+        yield number
+        number += _size(item.type)
+    yield number
+
+
+def _size(kind: pa.DataType) -> int:
+    """How many of Lance's fields a type makes."""
+    if pa.types.is_map(kind):
+        return 2 + _size(kind.key_type) + _size(kind.item_type)
+    if pa.types.is_struct(kind):
+        return 1 + sum(_size(item.type) for item in kind)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return 1 + _size(kind.value_type)
+    return 1
+
+
+def _to_json(field: PartitionField) -> dict[str, Any]:
+    sources = list(field.sources)
+    source = {"source-id": sources[0]} if len(sources) == 1 else {"source-ids": sources}
+    transform = field.transform
+    function = str(transform) if isinstance(transform, Unknown) else str(transform).partition("(")[0]
+    properties = dict(field.given)
+    match transform:
+        case Bucket():
+            properties["num-buckets"] = str(transform.count)
+        case Truncate():
+            properties["width"] = str(transform.width)
+    if field.trusted and isinstance(transform, Bucket | Hash):
+        properties["hash"] = _HASH
+    return {"name": field.name, **source, "function": function, "properties": properties}
+
+
+def _from_json(described: Mapping[str, Any], schema: pa.Schema, has_ids: bool) -> PartitionField:
+    sources = _sources(described, schema, has_ids)
+    given = dict(described.get("properties") or {})
+    transform, trusted = _transform(str(described["function"]), given)
+    by_id = {field_id(item): item.name for item in schema}
+    missing = next((number for number in sources if number not in by_id), None)
+    if missing is not None:
+        raise KeyError(f"no column has the id {missing}")
+    name = described.get("name") or "_".join(by_id[number] for number in sources)
+    return PartitionField(str(name), sources, transform, trusted, given)
+
+
+def _sources(described: Mapping[str, Any], schema: pa.Schema, has_ids: bool) -> tuple[int, ...]:
+    name = described.get("name")
+    alone = described.get("source-id")
+    ids = described.get("source-ids") or ([] if alone is None else [alone])
+    # Without ids of the schema's own it is uncertain how another writer counts: a name is better.
+    if name in schema.names and (not ids or (not has_ids and len(ids) == 1)):
+        return (field_id(schema.field(name)),)
+    if not ids:
+        raise KeyError(f"no column is called {name!r}")
+    return tuple(int(number) for number in ids)
+
+
+def _transform(function: str, properties: Mapping[str, Any]) -> tuple[Transform, bool]:
+    """The transform, and whether its values can be told from a row's."""
+    argument = _WITH_ARGUMENT.fullmatch(function.strip())
+    name = (argument[1] if argument else function).strip().lower()
+    given = [argument[2]] if argument else []
+    hashed = properties.get("hash") == _HASH
+    match name:
+        case "bucket":
+            return Bucket(_number(name, [*given, *(properties.get(key) for key in _BUCKETS)]), MURMUR3), hashed
+        case "truncate":
+            return Truncate(_number(name, [*given, *(properties.get(key) for key in _WIDTHS)])), True
+        case "hash":
+            return Hash(), hashed
+        case _:
+            known = parse_transform(name)
+            return Unknown(function) if argument or isinstance(known, Unknown) else known, True
+
+
+def _number(function: str, given: Sequence[Any]) -> int:
+    """The number of buckets, or a width: the first that is given."""
+    number = next((int(text) for text in given if text is not None), 0)
+    if not 1 <= number <= MOST_BUCKETS:
+        raise ValueError(f"{function} needs a number from 1 to {MOST_BUCKETS}")
+    return number

@@ -1,0 +1,110 @@
+"""Changes of a namespace's schema. Leaves stay as they are: readers and writers match their columns by id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from penstock.errors import InvalidError, NotFoundError
+from penstock.lance.definition import Definition, field_id, with_id, with_next_id
+from penstock.lance.leaves import renamed
+
+_RESERVED = ("_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version")
+_INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
+_UNSIGNED = [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
+_FLOATS = [pa.float16(), pa.float32(), pa.float64()]
+
+
+def check_names(items: Sequence[pa.Field]) -> None:
+    """Refuse names that Lance cannot keep."""
+    seen: set[str] = set()
+    for item in items:
+        if not item.name or "." in item.name or "`" in item.name or item.name.lower() in _RESERVED:
+            raise InvalidError(
+                f"a Lance column cannot be called {item.name!r}: no dots, no backticks, not empty, and none of"
+                f" {', '.join(_RESERVED)}; choose another name"
+            )
+        if item.name.lower() in seen:
+            raise InvalidError(f"there are two columns called {item.name!r} (in any case); rename one")
+        seen.add(item.name.lower())
+
+
+def add_column(definition: Definition, item: pa.Field) -> Definition:
+    """A new column, which is NULL in all rows that are there."""
+    if not item.nullable:
+        raise InvalidError(f"column {item.name!r} cannot be NOT NULL: the rows that are there have no value for it")
+    number = definition.next_id
+    schema = with_next_id(definition.schema.append(with_id(item, number)), number + 1)
+    check_names(list(schema))
+    return replace(definition, schema=schema)
+
+
+def drop_column(definition: Definition, name: str) -> Definition:
+    place = _place(definition, name)
+    number = field_id(definition.schema.field(place))
+    if any(number in field.sources for field in definition.fields):
+        raise InvalidError(f"column {name!r} is partitioned by, so it cannot be dropped; make a new namespace")
+    if len(definition.schema) == 1:
+        raise InvalidError(f"column {name!r} is the only one; a namespace has at least one")
+    return replace(definition, schema=definition.schema.remove(place))
+
+
+def rename_column(definition: Definition, name: str, new: str) -> Definition:
+    """Another name; the names of partitions stay as they are."""
+    place = _place(definition, name)
+    schema = definition.schema.set(place, renamed(definition.schema.field(place), new))
+    check_names(list(schema))
+    return replace(definition, schema=schema)
+
+
+def set_type(definition: Definition, name: str, kind: pa.DataType) -> Definition:
+    """A type that holds every value of the old one."""
+    place = _place(definition, name)
+    item = definition.schema.field(place)
+    if not _widens(item.type, kind):
+        raise InvalidError(
+            f"column {name!r} is {item.type}, which {kind} does not hold every value of; choose a wider type"
+        )
+    partitioned = any(field_id(item) in field.sources for field in definition.fields)
+    if partitioned and item.type != kind and not (pa.types.is_integer(item.type) and pa.types.is_integer(kind)):
+        raise InvalidError(
+            f"column {name!r} is partitioned by, and as {kind} its values could have other partitions; leave its type"
+        )
+    return replace(definition, schema=definition.schema.set(place, item.with_type(kind)))
+
+
+def _place(definition: Definition, name: str) -> int:
+    names = definition.schema.names
+    if name in names:
+        return int(names.index(name))
+    folded = [other.lower() for other in names]
+    if name.lower() not in folded:
+        raise NotFoundError(f"there is no column {name!r}; the columns are {', '.join(names)}")
+    return folded.index(name.lower())
+
+
+def _widens(old: pa.DataType, new: pa.DataType) -> bool:
+    for family in (_INTEGERS, _UNSIGNED, _FLOATS):
+        if old in family and new in family:
+            return family.index(old) <= family.index(new)
+    if old in _UNSIGNED and new in _INTEGERS:
+        return bool(old.bit_width < new.bit_width)
+    if pa.types.is_integer(old) and pa.types.is_float64(new):
+        return bool(old.bit_width <= 32)
+    if pa.types.is_decimal(old) and pa.types.is_decimal(new):
+        return bool(new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale)
+    if pa.types.is_date(old) and pa.types.is_timestamp(new):
+        return new.tz is None
+    if pa.types.is_timestamp(old) and pa.types.is_timestamp(new):
+        units = ["s", "ms", "us"]
+        return (
+            old.tz == new.tz
+            and old.unit in units
+            and new.unit in units
+            and units.index(old.unit) <= units.index(new.unit)
+        )
+    if pa.types.is_list(new) and (pa.types.is_list(old) or pa.types.is_fixed_size_list(old)):
+        return _widens(old.value_type, new.value_type)
+    return old == new or {old, new} in ({pa.string(), pa.large_string()}, {pa.binary(), pa.large_binary()})

@@ -1,0 +1,136 @@
+"""Leaves without what writers of ours began and did not finish; what other programs did to them stays.
+
+Every transaction that a writer makes on a leaf carries its name. Those after the version that the manifest shows are
+unfinished, unless their writer is still at it; transactions without a name are other programs'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ConflictError
+from penstock.lance.leaves import Leaf
+from penstock.lance.store import Store
+
+if TYPE_CHECKING:
+    from lance import LanceDataset, Transaction
+
+WRITE = "penstock.write"  # in the transactions of leaves: which of our writers made them
+_HEALED = "healed/"  # such a name, and the version that readers saw then
+
+
+@dataclass(frozen=True)
+class Step:
+    """The transaction that made a version; None where it is not known any more."""
+
+    version: int
+    done: Transaction | None
+
+    @property
+    def operation(self) -> Any:
+        return None if self.done is None else self.done.operation
+
+    @property
+    def writer(self) -> str | None:
+        """The name of ours; None for other programs."""
+        return None if self.done is None else (self.done.transaction_properties or {}).get(WRITE)
+
+
+def healed(store: Store, leaf: Leaf, latest: LanceDataset) -> LanceDataset:
+    """The newest version of a leaf that readers see at `leaf.version`, without what is unfinished."""
+    done = f"{_HEALED}{leaf.version}"  # healed after another version, it may lack what readers see
+    return _without(store, leaf, latest, lambda step: step.writer not in (None, done))
+
+
+def undone(store: Store, leaf: Leaf, latest: LanceDataset, write_id: str) -> LanceDataset:
+    """The leaf without what one writer did to it."""
+    return _without(store, leaf, latest, lambda step: step.writer == write_id)
+
+
+def history(dataset: LanceDataset, since: int) -> list[Step]:
+    """What made a dataset of what it was at a version, the newest first, without what a restored version took back."""
+    from lance import LanceOperation
+
+    newest_first = dataset.get_transactions(dataset.version - since)
+    found: list[Step] = []
+    version = dataset.version
+    while version > since:
+        step = Step(version, newest_first[dataset.version - version])
+        restored = step.operation.version if isinstance(step.operation, LanceOperation.Restore) else None
+        if restored is not None and restored >= since:
+            version = restored
+            continue
+        found.append(step)
+        if restored is not None and step.writer is None:
+            break  # another program chose what the leaf holds
+        version -= 1
+    return found
+
+
+def _without(store: Store, leaf: Leaf, latest: LanceDataset, unwanted: Callable[[Step], bool]) -> LanceDataset:
+    """The leaf without some steps. Where there are only appends among them, in a way that no other writer notices."""
+    from lance import LanceOperation
+
+    assert leaf.version is not None
+    past = history(latest, leaf.version)
+    appends = [step for step in past if unwanted(step) and isinstance(step.operation, LanceOperation.Append)]
+    others = [step for step in past if unwanted(step) and step not in appends]
+    if others:
+        ours = list(takewhile(lambda step: step.writer is not None, past))
+        if not all(step in ours for step in others):
+            raise _inseparable(leaf)
+        latest = _restored(store, leaf, latest, past[len(ours)].version if len(ours) < len(past) else leaf.version)
+    return _without_fragments(store, leaf, latest, appends, past)
+
+
+def _without_fragments(
+    store: Store, leaf: Leaf, latest: LanceDataset, appends: Sequence[Step], past: Sequence[Step]
+) -> LanceDataset:
+    from lance import LanceOperation
+
+    dead = _paths(fragment for step in appends for fragment in step.operation.fragments)
+    rewrites = [step.operation for step in past if isinstance(step.operation, LanceOperation.Rewrite)]
+    if any(_paths(group.old_fragments) & dead for rewrite in rewrites for group in rewrite.groups):
+        raise _inseparable(leaf)
+    gone = [one.fragment_id for one in latest.get_fragments() if _paths([one.metadata]) & dead]
+    return _committed(store, leaf, latest, LanceOperation.Delete([], gone, "true")) if gone else latest
+
+
+def _restored(store: Store, leaf: Leaf, latest: LanceDataset, version: int) -> LanceDataset:
+    from lance import LanceOperation
+
+    done = _committed(store, leaf, latest, LanceOperation.Restore(version))
+    if done.version == latest.version + 1:
+        return done
+    _committed(store, leaf, done, LanceOperation.Restore(done.version - 1))  # what came in between is not ours to undo
+    raise _at_the_same_moment(leaf)
+
+
+def _committed(store: Store, leaf: Leaf, latest: LanceDataset, operation: Any) -> LanceDataset:
+    from lance import LanceDataset, Transaction
+    from lance.commit import CommitConflictError
+
+    properties = {WRITE: f"{_HEALED}{leaf.version}"}
+    transaction = Transaction(latest.version, operation, transaction_properties=properties)
+    try:
+        return LanceDataset.commit(latest, transaction, storage_options=dict(store.options) or None)
+    except CommitConflictError:
+        raise _at_the_same_moment(leaf) from None
+
+
+def _paths(fragments: Iterable[Any]) -> set[str]:
+    return {file.path for fragment in fragments for file in fragment.files}
+
+
+def _at_the_same_moment(leaf: Leaf) -> ConflictError:
+    return ConflictError(f"leaf {leaf.object_id} was written to by another program at the same moment; run again")
+
+
+def _inseparable(leaf: Leaf) -> ConflictError:
+    return ConflictError(
+        f"leaf {leaf.object_id}: another program has changed it after a writer of ours that did not finish, and what"
+        f" the two did cannot be told apart; restore its version {leaf.version} with pylance and run again"
+    )

@@ -1,0 +1,160 @@
+"""The manifest of a directory namespace: a Lance table with a row for each namespace and table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import NotFoundError
+from penstock.lance.store import Store
+from penstock.storage.filesystems import delete_file
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+MANIFEST = "__manifest"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A namespace or a table; `location` is where the table's dataset is, below the root."""
+
+    object_id: str
+    kind: str
+    location: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def with_properties(self, changes: Mapping[str, str | None]) -> Entry:
+        """The entry with some properties set, or removed by None."""
+        merged = {**self.properties, **changes}
+        return replace(self, properties={key: value for key, value in merged.items() if value is not None})
+
+
+@dataclass(frozen=True)
+class State:
+    """The manifest at one version."""
+
+    version: int
+    rows: pa.Table = field(repr=False)
+
+    def entry(self, object_id: str) -> Entry | None:
+        found = self.rows.filter(pc.equal(self.rows["object_id"], object_id)).to_pylist()
+        return _entry(found[0]) if found else None
+
+    def below(self, object_id: str) -> list[Entry]:
+        """Everything inside a namespace, at any depth."""
+        inside = pc.starts_with(self.rows["object_id"], object_id + "$")
+        return [_entry(row) for row in self.rows.filter(inside).sort_by("object_id").to_pylist()]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A version of the manifest as one of our writers made it."""
+
+    version: int
+    timestamp: datetime
+    properties: Mapping[str, str]
+
+
+class OutrunError(Exception):
+    """Another writer changed the manifest first."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The manifest of one root."""
+
+    store: Store
+
+    def state(self, version: int | None = None) -> State:
+        dataset = self._dataset(version)
+        return State(dataset.version, dataset.to_table())
+
+    def time_of(self, version: int) -> datetime:
+        return _times(self._dataset())[version]
+
+    def version_at(self, time: datetime) -> int:
+        """The newest version at or before a time."""
+        times = _times(self._dataset())
+        found = [version for version, made in times.items() if made <= time]
+        if not found:
+            first = min(times.values())
+            raise NotFoundError(f"no version at or before {time}; the oldest of {self.store.root} is of {first}")
+        return max(found)
+
+    def changes(self) -> list[Change]:
+        """What our writers did, the oldest first."""
+        dataset = self._dataset()
+        times = _times(dataset)
+        newest_first = dataset.get_transactions(dataset.version)
+        found = [
+            Change(done.read_version + 1, times[done.read_version + 1], done.transaction_properties)
+            for done in newest_first
+            if done is not None and done.transaction_properties and done.read_version + 1 in times
+        ]
+        return found[::-1]
+
+    def commit(
+        self, state: State, changed: Iterable[Entry], removed: Iterable[str] = (), properties: Mapping[str, str] = {}
+    ) -> int:
+        """Put entries in place of those of the same id, and remove others, if nothing has changed since `state`.
+
+        The new version; `OutrunError` where another writer was first.
+        """
+        from lance import LanceDataset, LanceOperation, Transaction
+        from lance.commit import CommitConflictError
+        from lance.fragment import write_fragments
+
+        changed = list(changed)
+        rows = _replaced(state.rows, changed, removed)
+        uri, options = self.store.uri(MANIFEST), dict(self.store.options) or None
+        fragments = write_fragments(rows, uri, schema=rows.schema, mode="overwrite", storage_options=options)
+        operation = LanceOperation.Overwrite(rows.schema, fragments)
+        transaction = Transaction(state.version, operation, transaction_properties=dict(properties))
+        try:
+            base = self.store.dataset(MANIFEST, state.version)
+            return int(LanceDataset.commit(base, transaction, max_retries=0, storage_options=options).version)
+        except CommitConflictError as error:
+            for file in (file for fragment in fragments for file in fragment.files):
+                delete_file(f"{uri}/data/{file.path}")
+            raise OutrunError(str(error)) from None
+
+    def _dataset(self, version: int | None = None) -> LanceDataset:
+        try:
+            return self.store.dataset(MANIFEST, version)
+        except (ValueError, OSError) as error:
+            wanted = "is no Lance namespace with a manifest" if version is None else f"has no version {version}"
+            raise NotFoundError(f"{self.store.root} {wanted} ({str(error).splitlines()[0][:200]})") from None
+
+
+def _entry(row: Mapping[str, Any]) -> Entry:
+    return Entry(row["object_id"], row["object_type"], row["location"], json.loads(row["metadata"] or "{}"))
+
+
+def _replaced(rows: pa.Table, changed: list[Entry], removed: Iterable[str]) -> pa.Table:
+    gone = pa.array([*(entry.object_id for entry in changed), *removed], pa.string())
+    kept = rows.filter(pc.invert(pc.is_in(rows["object_id"], value_set=gone)))
+    old = {row["object_id"]: row for row in rows.filter(pc.is_in(rows["object_id"], value_set=gone)).to_pylist()}
+    new = [
+        {
+            **old.get(entry.object_id, {}),  # what else a client keeps there
+            "object_id": entry.object_id,
+            "object_type": entry.kind,
+            "location": entry.location,
+            "metadata": json.dumps(dict(entry.properties)) if entry.properties else None,
+        }
+        for entry in changed
+    ]
+    return pa.concat_tables([kept, pa.Table.from_pylist(new, schema=rows.schema)])
+
+
+def _times(dataset: LanceDataset) -> dict[int, datetime]:
+    """When each version was made. Lance gives local times without a zone."""
+    versions: list[Any] = dataset.versions()
+    return {item["version"]: item["timestamp"].astimezone(UTC) for item in versions}

@@ -1,0 +1,64 @@
+"""The names of partition objects: `country=US` for one, `root$country=US$city_bucket=3` for a leaf's whole id."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from hashlib import blake2b
+from urllib.parse import unquote
+
+from penstock.partitioning.naming import HIVE_NULL
+
+_SEPARATOR = "$"
+_SPECIAL = re.compile(r"[=$/%.\\'\x00-\x1f\x7f]|^ | \Z")  # the namespace client puts names into SQL unquoted
+_LONGEST = 200  # bytes; file systems take 255, and writers add suffixes
+
+
+def encode(text: str | None) -> str:
+    """The text as a part of a name, which means nothing to paths or object ids; NULL has a name of its own."""
+    if text is None:
+        return HIVE_NULL
+    if text == HIVE_NULL:
+        return _escaped(text[0]) + text[1:]
+    return _SPECIAL.sub(lambda match: _escaped(match[0]), text)
+
+
+def decode(name: str) -> str | None:
+    """The text that `encode` was given, or None for NULL; any other percent-encoding is understood too."""
+    return None if name == HIVE_NULL else _unescaped(name)
+
+
+def split(name: str) -> tuple[str, str | None]:
+    """The field and the value of `field=value`."""
+    field, equals, value = name.partition("=")
+    if not equals:
+        raise ValueError(f"{name!r} is no partition's name: it has no `=`")
+    return _unescaped(field), decode(value)
+
+
+def join(parts: Iterable[str]) -> str:
+    """The object id of an object by the names of its namespaces and its own."""
+    return _SEPARATOR.join(parts)
+
+
+def parts(object_id: str) -> list[str]:
+    """The names of an object's namespaces and its own."""
+    return object_id.split(_SEPARATOR)
+
+
+def directory(object_id: str) -> str:
+    """The relative location of a leaf, always the same for the same id: a short hash, and the id as far as it fits."""
+    digest = blake2b(object_id.encode(), digest_size=4).hexdigest()
+    name = f"{digest}_{object_id}".encode()
+    return name[:_LONGEST].decode(errors="ignore")  # what it ignores is half a character at the end
+
+
+def _escaped(character: str) -> str:
+    return f"%{ord(character):02X}"
+
+
+def _unescaped(name: str) -> str:
+    try:
+        return unquote(name, errors="strict")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"the escapes in {name!r} are no UTF-8") from error

@@ -1,0 +1,84 @@
+"""The rows of leaves' fragments, read by Lance in Spark's workers, in the namespace's shape."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import types as T  # noqa: N812
+
+from penstock.lance.conversion import convert
+from penstock.lance.store import Store
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+    from lance.fragment import LanceFragment
+
+FRAGMENT = (
+    T.StructType()
+    .add("leaf", T.StringType())
+    .add("location", T.StringType())
+    .add("version", T.LongType())
+    .add("fragment", T.LongType())
+    .add("filter", T.StringType())
+    .add("columns", T.StringType())  # JSON: the leaf's column for each of the namespace's that is read, by its place
+)
+
+
+def fragment_of(dataset: LanceDataset, number: int) -> LanceFragment:
+    found = dataset.get_fragment(number)
+    assert found is not None  # the driver saw it in this version
+    return found
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Rows of `FRAGMENT` in, rows of the namespace out: columns that are not read are NULL.
+
+    With `addresses`, each row ends in its leaf's id and its address there.
+    """
+
+    store: Store
+    types: Sequence[pa.DataType]  # the namespace's own
+    shown: pa.Schema  # the same columns as Spark takes them
+    addresses: bool = False
+    _open: dict[tuple[str, int], LanceDataset] = field(default_factory=dict, compare=False, repr=False)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for job in batch.to_pylist():
+                yield from self._rows(job)
+
+    def _rows(self, job: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+        dataset = self._dataset(job["location"], job["version"])
+        columns = {int(place): name for place, name in json.loads(job["columns"]).items()}
+        scanner = dataset.scanner(
+            columns=list(columns.values()),
+            filter=job["filter"],
+            fragments=[fragment_of(dataset, job["fragment"])],
+            with_row_address=self.addresses or not columns,
+        )
+        for rows in scanner.to_batches():
+            yield self._shown(rows, columns, job["leaf"])
+
+    def _dataset(self, location: str, version: int) -> LanceDataset:
+        key = location, version
+        found = self._open.get(key) or self.store.dataset(location, version)
+        self._open[key] = found
+        return found
+
+    def _shown(self, rows: pa.RecordBatch, columns: dict[int, str], leaf: str) -> pa.RecordBatch:
+        arrays = []
+        for place, (kind, item) in enumerate(zip(self.types, self.shown, strict=False)):
+            if place not in columns:
+                arrays.append(pa.nulls(rows.num_rows, item.type))
+                continue
+            as_shown = partial(convert, column=item.name, leaf=leaf)
+            arrays.append(as_shown(as_shown(rows.column(columns[place]), kind), item.type))
+        if self.addresses:
+            arrays += [pa.repeat(leaf, rows.num_rows), rows.column("_rowaddr").cast(pa.int64())]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.shown)

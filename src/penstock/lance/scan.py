@@ -1,0 +1,168 @@
+"""A namespace's rows as a DataFrame: leaves are chosen while Spark plans, and read by its tasks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from penstock.lance.definition import Definition, field_id
+from penstock.lance.filters import quoted, scan_filter
+from penstock.lance.leaves import Leaf, matches
+from penstock.lance.pruning import Pruner
+from penstock.lance.reader import FRAGMENT, Reader
+from penstock.lance.store import Store
+from penstock.model.columns import Column
+from penstock.predicates import Implication, Nothing, implied_by
+from penstock.spark.jvm import file_index
+from penstock.spark.relation import file_rows, records
+from penstock.spark.types import Reading
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+LEAF, ADDRESS = "_penstock_leaf", "_penstock_address"
+_UNKNOWN_SIZE = 2**40
+Answer = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The leaves of a namespace at one version, and the columns that are shown of them."""
+
+    spark: SparkSession
+    store: Store
+    name: str
+    definition: Definition
+    columns: Sequence[Column]
+    leaves: Sequence[Leaf]
+    size: int = _UNKNOWN_SIZE  # in bytes, for Spark's choice of joins
+
+    @cached_property
+    def schema(self) -> T.StructType:
+        shown = Reading()
+        return T.StructType([T.StructField(column.name, shown.shown_type(column)) for column in self.columns])
+
+    def frame(
+        self, addresses: bool = False, answer: Callable[[Planner], Answer] = lambda planner: planner
+    ) -> DataFrame:
+        """All rows; with `addresses`, and with the leaf and the place in it of each."""
+        schema = T.StructType(list(self.schema.fields))
+        if addresses:
+            schema = schema.add(LEAF, T.StringType()).add(ADDRESS, T.LongType())
+        types = [item.type for item in self.definition.schema]
+        reader = Reader(self.store, types, to_arrow_schema(schema, timezone="UTC"), addresses)
+        description = f"penstock lance {self.name}"
+        index = file_index(self.spark, answer(self.planner), FRAGMENT, {}, self.size, description)
+        return file_rows(self.spark, index).mapInArrow(reader, schema)
+
+    def only(self, leaves: Sequence[Leaf]) -> Scan:
+        """The same of fewer leaves."""
+        return replace(self, leaves=leaves)
+
+    @property
+    def planner(self) -> Planner:
+        return Planner(self)
+
+    @cached_property
+    def pruner(self) -> Pruner:
+        return Pruner(self.definition.fields, {column.id: column for column in self.columns})
+
+    def implied(self, filters: Sequence[object]) -> Implication:
+        zone = self.spark.conf.get("spark.sql.session.timeZone") or "UTC"
+        return implied_by([json.dumps(item) for item in filters], self.columns, zone)
+
+    def dataset(self, leaf: Leaf) -> LanceDataset | None:
+        """A leaf at the version to read; None where it was declared only."""
+        if leaf.is_empty:
+            return None
+        if leaf.version is None:
+            return self.store.latest(leaf.location)
+        return self.store.dataset(leaf.location, leaf.version)
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Filters and needed columns as JSON in, fragments out."""
+
+    scan: Scan
+
+    def __call__(self, filters: str) -> str:
+        given, needed = split_filters(filters)
+        implication = self.scan.implied(given)
+        kept = self.scan.pruner.kept(self.scan.leaves, implication)
+        return records(record for leaf in kept for record in self._fragments(leaf, implication, needed))
+
+    def _fragments(
+        self, leaf: Leaf, implication: Implication, needed: frozenset[str] | None
+    ) -> Iterator[tuple[str, int, tuple[object, ...]]]:
+        dataset = self.scan.dataset(leaf)
+        if dataset is None:
+            return
+        schema = dataset.schema
+        columns = matches(self.scan.definition, schema)
+        where = scan_filter(implication, self._askable(columns, schema))
+        read = {
+            place: columns[column.id]
+            for place, column in enumerate(self.scan.columns)
+            if column.id in columns and (needed is None or column.name in needed)
+        }
+        for fragment in dataset.get_fragments():
+            files = fragment.metadata.files
+            path = f"{self.scan.store.uri(leaf.location)}/data/{files[0].path}"
+            size = sum(file.file_size_bytes or 0 for file in files)
+            constants = (leaf.object_id, leaf.location, dataset.version, fragment.fragment_id, where, json.dumps(read))
+            yield path, max(size, 1), constants
+
+    def _askable(self, columns: Mapping[int, str], schema: pa.Schema) -> dict[int, tuple[str, pa.DataType]]:
+        """Columns and fields of structs that Lance can filter by: those whose type needs no cast."""
+        own = {field_id(item): item for item in self.scan.definition.schema}
+        found: dict[int, tuple[str, pa.DataType]] = {}
+        for column in self.scan.columns:
+            name = columns.get(column.id)
+            if name is not None and schema.field(name).type == own[column.id].type:
+                found.update(_askable_fields(column, (name,), own[column.id].type))
+        return found
+
+
+def _askable_fields(
+    column: Column, path: tuple[str, ...], kind: pa.DataType
+) -> Iterator[tuple[int, tuple[str, pa.DataType]]]:
+    if pa.types.is_struct(kind):
+        for child, item in zip(column.children, kind, strict=True):
+            yield from _askable_fields(child, (*path, item.name), item.type)
+    elif not pa.types.is_nested(kind):
+        yield column.id, (quoted(*path), kind)
+
+
+def split_filters(text: str) -> tuple[list[object], frozenset[str] | None]:
+    """The filters, and the names of the columns that are needed, where Spark's plan tells them."""
+    items = json.loads(text)
+    needed = [item for item in items if item[0] == "columns"]
+    return [item for item in items if item[0] != "columns"], frozenset(needed[0][1:]) if needed else None
+
+
+@dataclass
+class Recorder:
+    """Notes the filters that Spark pushes, and gives no fragments."""
+
+    filters: list[object] | None = None  # where Spark has found that no row can pass, it does not ask
+
+    def __call__(self, filters: str) -> str:
+        self.filters = split_filters(filters)[0]
+        return ""
+
+
+def pushed(scan: Scan, predicate: str | SparkColumn) -> Implication:
+    """What a predicate implies for the rows that pass it; nothing is read."""
+    recorder = Recorder()
+    scan.frame(answer=lambda planner: recorder).where(predicate).collect()
+    return Nothing() if recorder.filters is None else scan.implied(recorder.filters)

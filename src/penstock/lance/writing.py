@@ -1,0 +1,204 @@
+"""Rows of a DataFrame become fragments of leaves, written by the tasks; nothing shows before the driver commits."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from penstock.errors import InvalidError
+from penstock.lance.conversion import convert, missing
+from penstock.lance.definition import Definition, field_id, instants
+from penstock.lance.leaves import Values, leaf_schema, matches, object_id
+from penstock.lance.names import directory
+from penstock.lance.store import Store
+from penstock.model.columns import Column
+from penstock.model.types import Type
+from penstock.spark.crossing import in_batches_of, unweighed_batches
+from penstock.spark.tasks import writing_tasks
+from penstock.spark.writing import Distribution, distributed, grouping
+from penstock.storage.filesystems import (
+    delete_directory,
+    delete_file,
+    list_files,
+    make_directory,
+    open_file,
+    open_output,
+)
+from penstock.storage.parquet.partitions import split
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+ROWS_PER_FILE = 1_048_576
+_ROWS_SPLIT_AT_ONCE = 65536
+_HELD_BYTES = 256 * 2**20  # of rows that a task keeps before it writes those of its fullest leaf
+_FRAGMENT_BYTES = 512 * 2**20  # a task for each, roughly
+_JOURNALS = "__penstock/"
+_RESULT = "written binary"
+
+
+@dataclass(frozen=True)
+class WrittenLeaf:
+    """Fragments that a task wrote for one leaf, not yet part of it; `version` is the leaf's that they were made for."""
+
+    object_id: str
+    values: Values
+    location: str
+    version: int | None
+    fragments: Sequence[str] = field(repr=False)
+    rows: int
+
+
+@dataclass(frozen=True)
+class WriteJob:
+    """What every task does with its rows. `leaves` are those that rows are added to: location and version by id."""
+
+    store: Store
+    name: str
+    definition: Definition
+    types: Mapping[int, Type]
+    leaves: Mapping[str, tuple[str, int | None]]
+    write_id: str
+    rows_per_file: int = ROWS_PER_FILE
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for written in self._written(in_batches_of(_ROWS_SPLIT_AT_ONCE, iter(batches))):
+            yield pa.RecordBatch.from_pydict({"written": [pickle.dumps(written)]})
+
+    def _written(self, batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenLeaf]:
+        held: dict[Values, list[pa.RecordBatch]] = {}
+        for batch in batches:
+            for values, rows in split(batch, self._keys(batch)):
+                held.setdefault(values, []).append(rows)
+            while sum(map(_size, held.values())) > _HELD_BYTES:
+                fullest = max(held, key=lambda values: _size(held[values]))
+                yield self._flushed(fullest, held.pop(fullest))
+        for values in sorted(held, key=repr):
+            yield self._flushed(values, held[values])
+
+    def _keys(self, batch: pa.RecordBatch) -> list[pa.StringArray]:
+        places = {field_id(item): place for place, item in enumerate(self.definition.schema)}
+        return [
+            item.values(
+                [batch.column(places[number]) for number in item.sources],
+                [instants(self.types[number]) for number in item.sources],
+            )
+            for item in self.definition.fields
+        ]
+
+    def _flushed(self, values: Values, batches: Sequence[pa.RecordBatch]) -> WrittenLeaf:
+        from lance.fragment import write_fragments
+
+        leaf = object_id(self.name, self.definition.fields, values)
+        location, version = self.leaves.get(leaf, (directory(leaf), None))
+        rows = pa.Table.from_batches(batches)
+        dataset = None if version is None else self.store.dataset(location, version)
+        table = self._new(rows, leaf) if dataset is None else self._fitted(rows, dataset.schema, leaf)
+        fragments = write_fragments(
+            _aligned(table),
+            dataset or self.store.uri(location),
+            schema=table.schema,
+            mode=self._mode(location, dataset),
+            max_rows_per_file=self.rows_per_file,
+            storage_options=dict(self.store.options) or None,
+        )
+        files = [f"{location}/data/{file.path}" for fragment in fragments for file in fragment.files]
+        _note(self.store, self.write_id, files)
+        told = [json.dumps(one.to_json()) for one in fragments]
+        return WrittenLeaf(leaf, values, location, version, told, rows.num_rows)
+
+    def _mode(self, location: str, dataset: LanceDataset | None) -> str:
+        if dataset is not None:
+            return "append"
+        return "create" if self.store.latest(location) is None else "overwrite"
+
+    def _new(self, rows: pa.Table, leaf: str) -> pa.Table:
+        """The rows for a leaf that has the namespace's columns."""
+        schema = leaf_schema(self.definition)
+        arrays = [_value(column, item, item.name, leaf) for column, item in zip(rows.columns, schema, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+    def _fitted(self, rows: pa.Table, schema: pa.Schema, leaf: str) -> pa.Table:
+        """The rows for a leaf with columns of its own."""
+        columns = matches(self.definition, schema)
+        places = {}
+        for place, item in enumerate(self.definition.schema):
+            if field_id(item) not in columns:
+                raise InvalidError(
+                    f"leaf {leaf} has no column {item.name!r}, which the namespace has: rows with it cannot be written"
+                    " there; bring the leaf into the namespace's shape with align() first"
+                )
+            places[columns[field_id(item)]] = place
+        arrays = [
+            _value(rows.column(places[item.name]), item, self.definition.schema.field(places[item.name]).name, leaf)
+            if item.name in places
+            else missing(rows.num_rows, item, leaf)
+            for item in schema
+        ]
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def run(frame: DataFrame, job: WriteJob, distribution: Distribution, columns: Sequence[Column]) -> list[WrittenLeaf]:
+    """Let the tasks write. When the job fails, the files of all its tasks are removed."""
+    by_id = {column.id: frame.columns[place] for place, column in enumerate(columns)}
+    keys = [grouping(item.transform, F.col(by_id[number])) for item in job.definition.fields for number in item.sources]
+    spread = distributed(frame, keys, _FRAGMENT_BYTES, distribution)
+    spark = frame.sparkSession
+    with unweighed_batches(spark), journal(job.store, job.write_id), writing_tasks(spark, None, job.write_id):
+        rows = spread.mapInArrow(job, _RESULT).collect()
+    return [pickle.loads(row.written) for row in rows]
+
+
+def new_write_id() -> str:
+    return uuid4().hex
+
+
+@contextmanager
+def journal(store: Store, write_id: str) -> Iterator[None]:
+    """A job whose tasks `note` the files that they write: when it fails, those are removed."""
+    directory = f"{store.root}{_JOURNALS}{write_id}/"
+    make_directory(directory)
+    try:
+        yield
+    except BaseException:
+        for path in list_files(directory):
+            with open_file(path) as file:
+                for name in json.loads(file.read()):
+                    delete_file(store.uri(name))
+        raise
+    finally:
+        for path in list(list_files(directory)):
+            delete_file(path)
+        delete_directory(directory)
+
+
+def _note(store: Store, write_id: str, files: Sequence[str]) -> None:
+    with open_output(f"{store.root}{_JOURNALS}{write_id}/{uuid4().hex}") as out:
+        out.write(json.dumps(files).encode())
+
+
+def _value(array: pa.ChunkedArray, item: pa.Field, column: str, leaf: str) -> Any:
+    if array.null_count and not item.nullable:
+        raise InvalidError(f"column {column} of leaf {leaf} takes no NULL, and {array.null_count} rows have one")
+    return convert(array, item.type, column, leaf)
+
+
+def _size(batches: Iterable[pa.RecordBatch]) -> int:
+    return sum(batch.nbytes for batch in batches)
+
+
+def _aligned(table: pa.Table) -> pa.Table:
+    """A copy where there are decimals: Spark's are at addresses that Lance cannot read them from."""
+    if not any("decimal" in str(item.type) for item in table.schema):
+        return table
+    return table.take(pa.array(np.arange(table.num_rows)))

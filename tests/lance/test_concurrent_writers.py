@@ -1,0 +1,371 @@
+"""Many writers of one namespace at once: every row is there in the end, once, and readers see whole writes only."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, ListNamespacesRequest
+from pyspark.sql import SparkSession
+
+import penstock
+import penstock.lance
+from lance_judges import by_pylance, client
+from lance_writers import LONGEST, NAME, SCHEMA, Writer, data_files, environment, journals
+from penstock.lance import commit
+from penstock.lance.statements import add_rows, change_definition, write_job
+
+WRITERS, APPENDS = 4, 3
+SHARED = ("US", "a/b=$%", None)
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Writer:
+    return Writer.create(tmp_path)
+
+
+def at_once(*acts: Callable[[], Any]) -> list[Any]:
+    """Act in threads of their own; what each returned, or the error of ours that it raised."""
+
+    def outcome(act: Callable[[], Any]) -> Any:
+        try:
+            return act()
+        except penstock.PenstockError as error:
+            return error
+
+    with ThreadPoolExecutor(len(acts)) as pool:
+        return [job.result(LONGEST) for job in [pool.submit(outcome, act) for act in acts]]
+
+
+def operations(writer: Writer) -> list[str]:
+    return [change.properties["penstock.operation"] for change in writer.manifest.changes()]
+
+
+def places(number: int) -> list[str | None]:
+    """Leaves in common, and one that is each writer's own."""
+    return [*SHARED, f"of {number}"]
+
+
+def appender(root: str, number: int) -> None:
+    """A process of its own with a Spark of its own, which begins when told to."""
+    settings = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.sql.shuffle.partitions": "1"}
+    spark = penstock.session("local[1]", **settings)
+    namespace = penstock.lance.open(root, NAME, spark=spark)
+    frames = []
+    for i in range(APPENDS):
+        first = (number * APPENDS + i) * len(places(number))
+        rows = [(first + place, f"{number}.{i}", country) for place, country in enumerate(places(number))]
+        frames.append(spark.createDataFrame(rows, "id long, batch string, country string").coalesce(1))
+    print("ready", flush=True)
+    sys.stdin.readline()
+    print(json.dumps([namespace.append(frame) for frame in frames]), flush=True)
+
+
+class Watcher:
+    """Reads the namespace again and again: writes that it sees in part are kept."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self.torn: list[Counter[str]] = []
+        self.failed: list[BaseException] = []
+        self.seen: set[int] = set()
+
+    def __enter__(self) -> Watcher:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join(LONGEST)
+
+    def _watch(self) -> None:
+        while not self._over.is_set():
+            try:
+                batches = Counter(batch for _, batch, _ in self._writer.rows())
+            except BaseException as error:
+                self.failed.append(error)
+                return
+            self.seen.add(len(batches))
+            if set(batches.values()) - {len(SHARED) + 1}:
+                self.torn.append(batches)
+            time.sleep(0.02)
+
+
+def test_four_processes_append_at_once(writer: Writer) -> None:
+    command = [sys.executable, __file__, writer.root]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment()}
+    processes = [subprocess.Popen([*command, str(number)], **pipes) for number in range(WRITERS)]
+    watchdogs = [threading.Timer(2 * LONGEST, process.kill) for process in processes]
+    try:
+        for watchdog in watchdogs:
+            watchdog.start()
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        with Watcher(writer) as watcher:
+            for process in processes:
+                assert process.stdin is not None
+                process.stdin.write("go\n")
+                process.stdin.flush()
+            told = [process.communicate(timeout=LONGEST)[0] for process in processes]
+    finally:
+        for process, watchdog in zip(processes, watchdogs, strict=True):
+            watchdog.cancel()
+            process.kill()
+            process.wait()
+    assert not watcher.failed
+    assert not watcher.torn
+    assert len(watcher.seen) > 2, "the reader did not read meanwhile"
+    made = [version for text in told for version in json.loads(text)]
+    batches = WRITERS * APPENDS
+    ids = list(range(batches * len(places(0))))
+    assert writer.ids() == ids
+    assert operations(writer) == ["create", *["append"] * batches]
+    assert sorted(made) == [change.version for change in writer.manifest.changes()][1:]
+    for number, version in enumerate(sorted(made), 1):
+        assert len(writer.ids(version)) == number * len(places(0))
+    entries = [entry.object_id for entry in writer.manifest.state().below(NAME)]
+    assert len(entries) == len(set(entries)) == len(SHARED) + WRITERS
+    leaves = by_pylance(writer.root, NAME)
+    assert sorted(leaves) == sorted(entries)
+    assert sorted(row for table in leaves.values() for row in table["id"].to_pylist()) == ids
+    assert journals(writer.root) == []
+
+
+def test_writers_that_make_the_same_leaf_at_once(writer: Writer) -> None:
+    scan = writer.scan()
+    staged = [writer.written(scan, f"w{number}", [(number, "new"), (10 + number, None)]) for number in range(5)]
+    outcomes = at_once(*(lambda one=one: writer.commit(scan, *one) for one in staged))
+    assert sorted(outcomes) == [change.version for change in writer.manifest.changes()][1:]
+    assert writer.ids() == [*range(5), *range(10, 15)]
+    assert [entry.kind for entry in writer.manifest.state().below(NAME)] == ["table", "table"]
+    assert writer.leaf("new") == str(next(Path(writer.root).glob("*=new")))
+
+
+def test_a_client_that_changes_the_manifest_meanwhile(writer: Writer) -> None:
+    namespaces = client(writer.root)
+    namespaces.create_namespace(CreateNamespaceRequest(id=["other"]))
+
+    def insist(act: Callable[[], object]) -> None:
+        """The client gives up when it is outrun."""
+        for _ in range(50):
+            try:
+                act()
+                return
+            except OSError as error:
+                refused = str(error)
+        raise AssertionError(refused)
+
+    def by_the_client() -> list[str]:
+        names = [f"n{number}" for number in range(12)]
+        for name in names:
+            insist(lambda name=name: namespaces.create_namespace(CreateNamespaceRequest(id=[name])))
+            insist(lambda name=name: namespaces.declare_table(DeclareTableRequest(id=["other", name])))
+        return names
+
+    def by_us(number: int) -> list[int]:
+        return [writer.append(f"{number}", [(number * 100 + i, "US"), (number * 100 + 50 + i, "CN")]) for i in range(6)]
+
+    made, *versions = at_once(by_the_client, lambda: by_us(1), lambda: by_us(2))
+    assert operations(writer) == ["create", *["append"] * 12]
+    assert (
+        sorted(version for ones in versions for version in ones)
+        == [change.version for change in writer.manifest.changes()][1:]
+    )
+    assert writer.ids() == sorted(n * 100 + k + i for n in (1, 2) for k in (0, 50) for i in range(6))
+    listed = namespaces.list_namespaces(ListNamespacesRequest(id=[])).namespaces
+    assert sorted(listed) == sorted([NAME, "other", *made])
+    entries = [entry.object_id for entry in writer.manifest.state().below("other")]
+    assert sorted(entries) == sorted(f"other${name}" for name in made)
+
+
+def test_a_client_that_makes_the_same_leaf_meanwhile(writer: Writer) -> None:
+    """Its place is another one, where the files of ours are not."""
+    scan = writer.scan()
+    staged = writer.written(scan, "a", [(1, "US"), (2, "CN")])
+    client(writer.root).declare_table(DeclareTableRequest(id=[NAME, "country=US"]))
+    with pytest.raises(penstock.ConflictError, match=r"country=US.*run again"):
+        writer.commit(scan, *staged)
+    assert (writer.rows(), data_files(writer.root)) == ([], [])
+    writer.append("a", [(1, "US"), (2, "CN")])
+    assert writer.ids() == [1, 2]
+    assert len(by_pylance(writer.root, NAME)["events$country=US"]) == 1
+
+
+def test_a_client_that_makes_the_same_leaf_at_the_last_moment(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    scan = writer.scan()
+    staged = writer.written(scan, "a", [(1, "US"), (2, "CN")])
+    publish = commit.Turn.publish
+
+    def late(self: commit.Turn, *arguments: Any, **summary: object) -> int:
+        client(writer.root).declare_table(DeclareTableRequest(id=[NAME, "country=US"]))
+        return publish(self, *arguments, **summary)
+
+    monkeypatch.setattr(commit.Turn, "publish", late)
+    with pytest.raises(penstock.ConflictError, match=r"country=US was changed by another program.*run again"):
+        writer.commit(scan, *staged)
+    monkeypatch.undo()
+    assert (writer.rows(), data_files(writer.root)) == ([], [])
+    writer.append("a", [(1, "US"), (2, "CN")])
+    assert writer.ids() == [1, 2]
+
+
+def test_a_definition_that_changes_meanwhile(writer: Writer) -> None:
+    writer.append("a", [(1, "US")])
+    files, scan = data_files(writer.root), writer.scan()
+    append = writer.written(scan, "b", [(2, "US"), (3, "new")])
+    delete = writer.marked(scan, "id = 1")
+    root = writer.manifest.state().entry(NAME)
+    assert root is not None
+    key = "lance.partitioning.schema"
+    other = {key: root.properties[key].replace('"batch"', '"lot"')}
+    change_definition(writer.manifest, scan, other, "rename column", "batch")
+    version = writer.manifest.state().version
+    with pytest.raises(penstock.ConflictError, match="changed by another writer meanwhile"):
+        writer.commit(scan, *append)
+    with pytest.raises(penstock.ConflictError, match="changed by another writer meanwhile"):
+        writer.remove(scan, delete)
+    assert writer.manifest.state().version == version
+    assert data_files(writer.root) == files
+    assert (writer.ids(), journals(writer.root)) == ([1], [])
+
+
+def test_delete_and_append_at_once(writer: Writer) -> None:
+    writer.append("a", [(1, "US"), (2, "US"), (3, "CN")])
+    scan = writer.scan()
+    append, delete = writer.written(scan, "b", [(4, "US"), (5, "FR")]), writer.marked(scan, "id in (1, 3)")
+    outcomes = at_once(lambda: writer.commit(scan, *append), lambda: writer.remove(scan, delete))
+    assert all(isinstance(outcome, int) for outcome in outcomes), outcomes
+    assert writer.ids() == [2, 4, 5]
+    for version in outcomes:
+        assert len(writer.ids(version)) == (3 if version == max(outcomes) else 1 if version == outcomes[1] else 5)
+
+
+def test_the_same_rows_deleted_twice_at_once(writer: Writer) -> None:
+    writer.append("a", [(1, "US"), (2, "US"), (3, "CN")])
+    scan = writer.scan()
+    twice = [writer.marked(scan, "id = 1"), writer.marked(scan, "id <= 2")]
+    outcomes = at_once(*(lambda one=one: writer.remove(scan, one) for one in twice))
+    [lost] = [outcome for outcome in outcomes if not isinstance(outcome, int)]
+    assert isinstance(lost, penstock.ConflictError)
+    assert writer.ids() == ([2, 3] if outcomes[1] is lost else [3])
+    assert writer.delete("id <= 2") is not None if outcomes[1] is lost else writer.delete("id = 1") is None
+    assert writer.ids() in ([3], [2, 3])
+
+
+@pytest.mark.parametrize("first", ["append", "compact"])
+def test_compaction_beside_appends_and_deletes(writer: Writer, first: str) -> None:
+    for i in range(4):
+        writer.append(f"{i}", [(i, "US"), (10 + i, None)])
+    scan = writer.scan()
+    append, rewritten = writer.written(scan, "b", [(4, "US"), (5, "FR")]), writer.rewritten(scan)
+    delete = writer.marked(scan, "id = 2")
+    acts = [lambda: writer.commit(scan, *append), lambda: writer.show(scan, rewritten)]
+    for act in acts if first == "append" else reversed(acts):
+        act()
+    expected = [0, 1, 2, 3, 4, 5, 10, 11, 12, 13]
+    assert writer.ids() == expected
+    with pytest.raises(penstock.ConflictError, match="run again"):
+        writer.remove(scan, delete)
+    assert writer.ids() == expected
+    writer.delete("id = 2")
+    assert writer.ids() == [0, 1, 3, 4, 5, 10, 11, 12, 13]
+    assert len(lance.dataset(writer.leaf("US")).get_fragments()) == 2
+
+
+def test_rows_appended_while_a_leaf_is_replaced_are_not_lost(writer: Writer) -> None:
+    writer.append("a", [(1, "US"), (2, "CN")])
+    scan = writer.scan()
+    replaced = {leaf.object_id: leaf.version for leaf in scan.leaves if leaf.object_id.endswith("US")}
+    job = write_job(scan, replaced)
+    staged = writer.written(scan, "aligned", [(1, "US")], job)
+    writer.append("b", [(3, "US")])
+    with pytest.raises(penstock.ConflictError, match=r"country=US was written to by another writer.*run again"):
+        add_rows(writer.manifest, scan, *staged, "align", replaced)
+    assert writer.rows() == [(1, "a", "US"), (2, "a", "CN"), (3, "b", "US")]
+
+
+def foreign_leaf(writer: Writer, ids: list[int], schema: pa.Schema = SCHEMA) -> str:
+    """A leaf that the client and plain pylance made, which is read as it is."""
+    table = pa.table([ids, ["foreign"] * len(ids), ["XX"] * len(ids)], schema.names).cast(schema)
+    lance.write_dataset(table, namespace_client=client(writer.root), table_id=[NAME, "country=XX"], mode="create")
+    return writer.leaf("XX")
+
+
+def test_a_foreign_leaf_shows_nothing_before_the_rest(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    leaf = foreign_leaf(writer, [1])
+    seen = []
+    publish = commit.Turn.publish
+
+    def watched(self: commit.Turn, *arguments: Any, **summary: object) -> int:
+        seen.append(writer.ids())
+        return publish(self, *arguments, **summary)
+
+    def failing(self: commit.Turn, *arguments: Any, **summary: object) -> int:
+        watched_ids = writer.ids()
+        raise penstock.ConflictError(f"{watched_ids}")
+
+    monkeypatch.setattr(commit.Turn, "publish", failing)
+    with pytest.raises(penstock.ConflictError, match=r"\[1\]"):
+        writer.append("a", [(2, "XX"), (3, "US")])
+    assert (writer.ids(), len(data_files(writer.root))) == ([1], 1)
+    monkeypatch.setattr(commit.Turn, "publish", watched)
+    lance.write_dataset(lance.dataset(leaf).to_table(filter="id = 1"), leaf, mode="append")
+    assert writer.ids() == [1, 1], "it is another program's still"
+    writer.append("a", [(2, "XX"), (3, "US")])
+    assert (seen, writer.ids()) == ([[1, 1]], [1, 1, 2, 3])
+    assert sorted(lance.dataset(leaf).to_table()["id"].to_pylist()) == [1, 1, 2]
+
+
+def test_a_leaf_that_another_program_overwrites_meanwhile(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer.append("a", [(1, "US"), (2, "CN")])
+    leaf = writer.leaf("US")
+    base = commit.Turn.base
+
+    def outrun(self: commit.Turn, one: Any) -> Any:
+        found = base(self, one)
+        if one.object_id.endswith("US"):
+            table = pa.table({"id": pa.array([9], pa.int64()), "batch": ["foreign"], "country": ["US"]})
+            lance.write_dataset(table, leaf, mode="overwrite")
+        return found
+
+    monkeypatch.setattr(commit.Turn, "base", outrun)
+    with pytest.raises(penstock.ConflictError, match="run again"):
+        writer.append("b", [(3, "US"), (4, "CN")])
+    monkeypatch.undo()
+    assert writer.ids() == [1, 2]
+    assert lance.dataset(leaf).to_table()["id"].to_pylist() == [9]
+
+
+def test_values_that_cannot_be_written_leave_nothing(spark: SparkSession, writer: Writer) -> None:
+    writer.append("a", [(1, "US")])
+    narrow = pa.schema([("id", pa.int32()), ("batch", pa.string()), ("country", pa.string())])
+    foreign_leaf(writer, [2], narrow)
+    files, version, rows = data_files(writer.root), writer.manifest.state().version, writer.rows()
+    places = ("US", "XX", "new")
+    bad: dict[str, list[int | None]] = {"id.* NULL": [3, 4, 5, 6, 7, None], "country=XX": [3, 2**40, 5, 6, 7, 8]}
+    namespace = penstock.lance.open(writer.root, NAME, spark=spark)
+    for message, ids in bad.items():
+        given = [(number, "b", places[place % 3]) for place, number in enumerate(ids)]
+        frame = spark.createDataFrame(spark.sparkContext.parallelize(given, 3), "id long, batch string, country string")
+        with pytest.raises(penstock.InvalidError, match=message):
+            namespace.append(frame, distribution="none")
+        assert (data_files(writer.root), journals(writer.root)) == (files, [])
+        assert (writer.manifest.state().version, writer.rows()) == (version, rows)
+
+
+if __name__ == "__main__":
+    appender(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,474 @@
+"""Definitions of partitioned namespaces in their properties, ours and those of others; leaves by entries and names."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.errors import InvalidError, NotFoundError, UnsupportedError
+from penstock.lance.definition import (
+    Definition,
+    PartitionField,
+    field_id,
+    new_definition,
+    numbered,
+    read_definition,
+    with_id,
+)
+from penstock.lance.leaves import (
+    READ_VERSION,
+    Leaf,
+    Values,
+    entries_for,
+    former_names,
+    leaf_of,
+    leaf_schema,
+    matches,
+    object_id,
+    renamed,
+    same_shape,
+)
+from penstock.lance.manifest import Entry
+from penstock.lance.pruning import Pruner
+from penstock.lance.schemas import columns_for
+from penstock.model.types import parse_type
+from penstock.partitioning import (
+    MURMUR3,
+    Bucket,
+    Day,
+    Hash,
+    Hour,
+    Identity,
+    Month,
+    Transform,
+    Truncate,
+    Unknown,
+    Year,
+)
+from penstock.predicates import implied_by
+
+NO_SPARK = cast(SparkSession, None)  # Arrow's schemas need none
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+SCHEMA = numbered(
+    pa.schema(
+        [
+            pa.field("id", pa.int64(), nullable=False),
+            ("country", pa.string()),
+            ("point", pa.struct([("x", pa.float64()), ("tags", pa.list_(pa.string()))])),
+            ("city", pa.string()),
+            ("ts", pa.timestamp("us", "UTC")),
+            ("price", pa.decimal128(38, 10)),
+            ("a/b = $%", pa.string()),
+        ],
+        metadata={"owner": "é"},
+    )
+)
+COLUMNS = columns_for(NO_SPARK, SCHEMA)
+IDS = {item.name: field_id(item) for item in SCHEMA}
+FUNCTIONS: dict[str, tuple[list[str], Transform, str, dict[str, str]]] = {
+    "country": (["country"], Identity(), "identity", {}),
+    "bucket(4, city)": (["city"], Bucket(4, MURMUR3), "bucket", {"num-buckets": "4", "hash": "murmur3_x86_32"}),
+    "truncate(3, city)": (["city"], Truncate(3), "truncate", {"width": "3"}),
+    "truncate(10, price)": (["price"], Truncate(10), "truncate", {"width": "10"}),
+    "hash(id)": (["id"], Hash(), "hash", {"hash": "murmur3_x86_32"}),
+    "hash(country, CITY)": (["country", "city"], Hash(), "hash", {"hash": "murmur3_x86_32"}),
+    "year(ts)": (["ts"], Year(), "year", {}),
+    "month(ts)": (["ts"], Month(), "month", {}),
+    "day(ts)": (["ts"], Day(), "day", {}),
+    "hour(ts)": (["ts"], Hour(), "hour", {}),
+    '"a/b = $%"': (["a/b = $%"], Identity(), "identity", {}),
+}
+
+
+def defined(*partitioned_by: str) -> Definition:
+    return new_definition(SCHEMA, COLUMNS, partitioned_by)
+
+
+def reread(*described: Any, schema: pa.Schema = SCHEMA, **changes: str) -> Definition:
+    """The definition of properties in which the partition columns are so described."""
+    properties = Definition(schema, ()).properties()
+    properties["lance.partitioning.partition-columns"] = json.dumps(described)
+    return read_definition("events", {**properties, **changes})
+
+
+def only_field(*described: Any, schema: pa.Schema = SCHEMA) -> PartitionField:
+    [found] = reread(*described, schema=schema).fields
+    return found
+
+
+# Properties
+
+
+@pytest.mark.parametrize("text", FUNCTIONS)
+def test_properties_are_those_of_the_specification(text: str) -> None:
+    names, transform, function, properties = FUNCTIONS[text]
+    ids = [IDS[name] for name in names]
+    definition = defined(text)
+    written = definition.properties()
+    assert definition.fields == (PartitionField("_".join(names), tuple(ids), transform),)
+    assert set(written) == {
+        "lance.partitioning.enabled",
+        "lance.partitioning.partition-columns",
+        "lance.partitioning.schema",
+    }
+    assert written["lance.partitioning.enabled"] == "true"
+    assert json.loads(written["lance.partitioning.partition-columns"]) == [
+        {
+            "name": "_".join(names),
+            **({"source-id": ids[0]} if len(ids) == 1 else {"source-ids": ids}),
+            "function": function,
+            "properties": properties,
+        }
+    ]
+    assert [item["name"] for item in json.loads(written["lance.partitioning.schema"])["fields"]] == SCHEMA.names
+
+
+def test_properties_are_read_back() -> None:
+    definition = defined(*FUNCTIONS)
+    found = read_definition("events", definition.properties())
+    assert found == definition
+    assert found.schema.equals(SCHEMA, check_metadata=True)
+    assert found.properties() == definition.properties()
+    assert found.next_id == 10
+
+
+def test_ids_count_as_lance_does_and_stay() -> None:
+    assert [field_id(item) for item in SCHEMA] == [0, 1, 2, 6, 7, 8, 9]
+    assert numbered(SCHEMA) is SCHEMA
+    assert [column.id for column in COLUMNS] == [0, 1, 2, 6, 7, 8, 9]
+    assert all(child.id < 0 for child in COLUMNS[2].walk() if child is not COLUMNS[2])
+
+
+@pytest.mark.parametrize(
+    ("function", "properties", "transform"),
+    [
+        *(
+            ("bucket", {name: number}, Bucket(16, MURMUR3))
+            for name in ("num-buckets", "num_buckets", "bucket_size", "bucket-size")
+            for number in (16, "16")
+        ),
+        ("bucket[16]", {}, Bucket(16, MURMUR3)),
+        ("bucket[16]", None, Bucket(16, MURMUR3)),
+        (" Bucket ( 16 ) ", {}, Bucket(16, MURMUR3)),
+        *(
+            ("truncate", {name: number}, Truncate(3))
+            for name in ("width", "truncate_size", "truncate-size")
+            for number in (3, "3")
+        ),
+        ("truncate[3]", {}, Truncate(3)),
+        ("IDENTITY", {}, Identity()),
+        ("hash", {}, Hash()),
+    ],
+)
+def test_functions_of_other_writers(function: str, properties: dict[str, Any] | None, transform: Transform) -> None:
+    found = only_field({"name": "city", "function": function, "properties": properties})
+    assert found.transform == transform
+    assert found.sources == (IDS["city"],)
+    assert found.trusted == isinstance(transform, Identity | Truncate)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"name": "city"},
+        {"source-id": 6},
+        {"source-id": "6"},
+        {"source-ids": [6]},
+        {"name": "city", "source-id": 6},
+        {"name": "city", "source-ids": [6]},
+        {"name": "city", "source-id": 6, "source-ids": [6]},
+        {"name": "city", "source-id": None, "source-ids": None},
+        {"name": "city", "source-ids": []},
+    ],
+)
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_sources_by_name_or_id(source: dict[str, Any], with_ids: bool) -> None:
+    schema = SCHEMA if with_ids else pa.schema([item.remove_metadata() for item in SCHEMA])
+    found = only_field({**source, "function": "truncate", "properties": {"width": 2}}, schema=schema)
+    assert found == PartitionField("city", (6,), Truncate(2))
+
+
+def test_the_source_is_the_id_where_ids_are_ours_and_the_name_where_they_are_not() -> None:
+    field = {"name": "city", "source-id": 1, "function": "identity"}
+    assert only_field(field).sources == (1,)  # a column that was called `city` before
+    anonymous = pa.schema([item.remove_metadata() for item in SCHEMA])
+    assert only_field(field, schema=anonymous).sources == (6,)
+    assert only_field({**field, "name": "city_key"}, schema=anonymous) == PartitionField("city_key", (1,), Identity())
+    pair = {"name": "city", "source-ids": [1, 6], "function": "hash"}
+    assert only_field(pair, schema=anonymous).sources == (1, 6)
+    assert only_field({"source-ids": [1, 6], "function": "hash"}).name == "country_city"
+
+
+@pytest.mark.parametrize("function", ["bucket", "hash"])
+@pytest.mark.parametrize(("hash", "trusted"), [(None, False), ("murmur3_32", False), ("murmur3_x86_32", True)])
+def test_hashes_are_trusted_where_they_are_named(function: str, hash: str | None, trusted: bool) -> None:
+    properties = {"num-buckets": "4"} | ({} if hash is None else {"hash": hash})
+    found = only_field({"name": "city", "function": function, "properties": properties})
+    assert found.trusted is trusted
+    leaves = [Leaf(f"n$city={text}", "", (text,), 1) for text in ("0", "1", "2", "3", "00000000")]
+    wanted = implied_by(['["=", ["column", "city"], ["literal", "string", "Oslo"]]'], COLUMNS, "UTC")
+    kept = Pruner([found], {column.id: column for column in COLUMNS}).kept(leaves, wanted)
+    assert (kept == leaves) is not trusted
+
+
+def test_the_specification_s_example() -> None:
+    example = {
+        "lance.partitioning.enabled": "true",
+        "lance.partitioning.partition-columns": [
+            {"name": "country", "function": "identity", "properties": {}},
+            {"name": "city", "function": "bucket", "properties": {"num-buckets": "4"}},
+        ],
+        "lance.partitioning.schema": {
+            "fields": [
+                {
+                    "metadata": {},
+                    "name": name,
+                    "nullable": nullable,
+                    "type": {"fields": [], "length": None, "type": kind},
+                }
+                for name, nullable, kind in [("id", False, "int64"), ("country", True, "utf8"), ("city", True, "utf8")]
+            ],
+            "metadata": {},
+        },
+    }
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in example.items()}
+    found = read_definition("root", texts)
+    assert found.fields == (
+        PartitionField("country", (1,), Identity()),
+        PartitionField("city", (2,), Bucket(4, MURMUR3), trusted=False),
+    )
+    assert [(item.name, item.type, item.nullable) for item in found.schema] == [
+        ("id", pa.int64(), False),
+        ("country", pa.string(), True),
+        ("city", pa.string(), True),
+    ]
+    assert (found.id("city"), found.column(1).name, found.next_id) == (2, "country", 3)
+    assert read_definition("root", found.properties()) == found
+
+
+@pytest.mark.parametrize(
+    ("source", "function"),
+    [({"source-id": 1}, "zorder"), ({"source-id": 1}, "ZOrder[5]"), ({"source-ids": [1, 6]}, "multi_bucket")],
+)
+def test_unknown_functions_are_kept(source: dict[str, Any], function: str) -> None:
+    described = {"name": "k", **source, "function": function, "properties": {"num_buckets": 7}}
+    definition = reread(described)
+    [field] = definition.fields
+    assert field.transform == Unknown(function)
+    assert json.loads(definition.properties()["lance.partitioning.partition-columns"]) == [described]
+    leaf = Leaf("n$k=x", "", ("x",), 1)
+    both = [f'["=", ["column", "{name}"], ["literal", "string", "a"]]' for name in ("country", "city")]
+    pruner = Pruner([field], {column.id: column for column in COLUMNS})
+    assert pruner.kept([leaf], implied_by(both, COLUMNS, "UTC")) == [leaf]
+    text = parse_type("varchar")
+    with pytest.raises((UnsupportedError, InvalidError), match="(?i)" + function.partition("[")[0]):
+        field.values([pa.array(["a"])] * len(field.sources), [text] * len(field.sources))
+
+
+def test_functions_of_several_columns_that_take_one_never_prune() -> None:
+    field = only_field({"name": "k", "source-ids": [1, 6], "function": "identity"})
+    leaf = Leaf("n$k=x", "", ("x",), 1)
+    both = [f'["=", ["column", "{name}"], ["literal", "string", "a"]]' for name in ("country", "city")]
+    pruner = Pruner([field], {column.id: column for column in COLUMNS})
+    assert pruner.kept([leaf], implied_by(both, COLUMNS, "UTC")) == [leaf]
+
+
+def test_other_writers_properties_survive() -> None:
+    described = {
+        "name": "city",
+        "source-id": 6,
+        "function": "bucket",
+        "properties": {"num-buckets": "4", "hash": "xxh64", "comment": "é"},
+    }
+    written = reread(described).properties()
+    assert json.loads(written["lance.partitioning.partition-columns"]) == [described]
+
+
+@pytest.mark.parametrize(
+    ("described", "named"),
+    [
+        ({"name": "town", "function": "identity"}, "town"),
+        ({"function": "identity"}, "None"),
+        ({"name": "k", "source-id": 99, "function": "identity"}, "99"),
+        ({"name": "k", "source-ids": [1, 99], "function": "hash"}, "99"),
+        ({"name": "k", "source-id": 3, "function": "identity"}, "3"),  # a field inside of `point`
+        ({"name": "city"}, "function"),
+        ({"name": "city", "function": "bucket", "properties": {"num-buckets": "0"}}, "bucket"),
+        ({"name": "city", "function": "bucket", "properties": {"num-buckets": -4}}, "bucket"),
+        ({"name": "city", "function": "bucket", "properties": {"num-buckets": "many"}}, "many"),
+        ({"name": "city", "function": "bucket"}, "bucket"),
+        ({"name": "city", "function": "truncate", "properties": {"width": 0}}, "truncate"),
+        ({"name": "city", "function": "bucket[0]"}, "bucket"),
+        ({"name": "city", "function": "bucket", "properties": ["num-buckets"]}, "partition-columns"),
+        ("city", "partition-columns"),
+        (None, "partition-columns"),
+    ],
+)
+def test_broken_fields_are_errors_that_name_them(described: Any, named: str) -> None:
+    with pytest.raises(InvalidError, match=rf"events.*partition-columns.*{named}|events.*{named}"):
+        reread(described)
+
+
+@pytest.mark.parametrize("missing", ["enabled", "partition-columns", "schema"])
+def test_missing_properties_are_errors_that_name_them(missing: str) -> None:
+    properties = defined("country").properties()
+    del properties[f"lance.partitioning.{missing}"]
+    with pytest.raises(InvalidError, match=rf"'events'.*lance\.partitioning\.{missing}"):
+        read_definition("events", properties)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "named"),
+    [
+        ("lance.partitioning.enabled", "True", "enabled"),
+        ("lance.partitioning.partition-columns", "[{", "partition-columns"),
+        ("lance.partitioning.partition-columns", "{}", "partition-columns"),
+        ("lance.partitioning.partition-columns", "[]", "partition-columns"),
+        ("lance.partitioning.partition-columns", "7", "partition-columns"),
+        ("lance.partitioning.schema", "[{", "schema"),
+        ("lance.partitioning.schema", "{}", "schema"),
+    ],
+)
+def test_broken_properties_are_errors_that_name_them(key: str, text: str, named: str) -> None:
+    with pytest.raises(InvalidError, match=named):
+        read_definition("events", {**defined("country").properties(), key: text})
+
+
+@pytest.mark.parametrize(
+    ("texts", "error", "named"),
+    [
+        ([], InvalidError, "at least one"),
+        (["town"], NotFoundError, "town"),
+        (["country", "Country"], InvalidError, "twice"),
+        (["point"], UnsupportedError, "point"),
+        (["bucket(0, city)"], InvalidError, "bucket"),
+        (["year(city)"], InvalidError, "city"),
+        (["truncate(2, ts)"], InvalidError, "ts"),
+        (["country()"], InvalidError, "country"),
+    ],
+)
+def test_partitionings_that_are_none(texts: list[str], error: type[Exception], named: str) -> None:
+    with pytest.raises(error, match=named):
+        defined(*texts)
+
+
+# Leaves
+
+
+def named_leaf(definition: Definition, *levels: str) -> Leaf:
+    return leaf_of(Entry("$".join(["events", *levels]), "table", "place"), "events", definition.fields)
+
+
+EVENTS = ["country", "bucket(4, city)", "year(ts)", "month(ts)", "truncate(2, city)"]
+
+
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        (("US", "3", "2025", "03", "Os"), "country=US$city_bucket=3$ts_year=2025$ts_month=03$city_trunc=Os"),
+        (
+            ("a=b$c/d%.", None, "9999", "12", "😀 é"),
+            f"country=a%3Db%24c%2Fd%25%2E$city_bucket={HIVE_NULL}$ts_year=9999$ts_month=12$city_trunc=😀 é",
+        ),
+        (
+            (HIVE_NULL, "0", None, None, ""),
+            f"country=%5F{HIVE_NULL[1:]}$city_bucket=0$ts_year={HIVE_NULL}$ts_month={HIVE_NULL}$city_trunc=",
+        ),
+    ],
+)
+def test_leaves_of_ours(values: Values, name: str) -> None:
+    fields = defined(*EVENTS).fields
+    *above, entry = entries_for("events", fields, values, "place")
+    assert entry.object_id == object_id("events", fields, values) == f"events${name}"
+    assert [one.kind for one in above] == ["namespace"] * 4
+    assert [one.object_id for one in above] == [
+        "$".join(entry.object_id.split("$")[: depth + 1]) for depth in range(1, 5)
+    ]
+    assert leaf_of(entry, "events", fields) == Leaf(entry.object_id, "place", values, None)
+    shown = entry.with_properties({READ_VERSION: "7"})
+    assert leaf_of(shown, "events", fields) == Leaf(entry.object_id, "place", values, 7)
+    bare = Entry(entry.object_id, "table", "place")
+    assert leaf_of(bare, "events", fields) == Leaf(entry.object_id, "place", values, None)
+
+
+@pytest.mark.parametrize(
+    ("levels", "values"),
+    [
+        (("country=US", "city=3", "ts_year=2025", "ts_month=3", "city=Os"), ("US", "3", "2025", "3", "Os")),
+        (
+            ("country=%C3%A9%2f", "city_bucket=3", "ts=1969", "ts_month=1", "city_trunc=a=b"),
+            ("é/", "3", "1969", "1", "a=b"),
+        ),
+        (("country=US", "city_bucket=3", "ts_year=2025", "ts_month=03"), None),
+        (("country=US", "city_bucket=3", "ts_year=2025", "ts_month=03", "city_trunc=Os", "x=1"), None),
+        (("US", "city_bucket=3", "ts_year=2025", "ts_month=03", "city_trunc=Os"), None),
+        (("country=US", "town_bucket=3", "ts_year=2025", "ts_month=03", "city_trunc=Os"), None),
+        (("country=%FF", "city_bucket=3", "ts_year=2025", "ts_month=03", "city_trunc=Os"), None),
+        (("city_bucket=3", "country=US", "ts_year=2025", "ts_month=03", "city_trunc=Os"), None),
+    ],
+)
+def test_leaves_of_others(levels: tuple[str, ...], values: Values | None) -> None:
+    assert named_leaf(defined(*EVENTS), *levels).values == values
+
+
+def test_recorded_values_are_those_of_the_leaf_if_they_can_be() -> None:
+    fields = defined("country", "city").fields
+    for text, values in [
+        ('["a", null]', ("a", None)),
+        ('["a"]', ("US", "Oslo")),
+        ('["a", 3]', ("US", "Oslo")),
+        ("{", ("US", "Oslo")),
+        ('"ab"', ("US", "Oslo")),
+    ]:
+        entry = Entry("events$country=US$city=Oslo", "table", "place", {"lance.partitioning.values": text})
+        assert leaf_of(entry, "events", fields).values == values
+
+
+def test_years_have_their_sign_first() -> None:
+    [field] = defined("year(ts)").fields
+    days = pa.array([-(2**63) // 86_400_000_000 * 86_400_000_000 + 86_400_000_000, -62_198_755_200_000_000, 0, None])
+    texts = field.values([days.view(pa.timestamp("us", "UTC"))], [parse_type("timestamp")])
+    assert texts.to_pylist() == ["-290308", "-001", "1970", None]
+
+
+# Columns of leaves
+
+
+def test_columns_match_by_id_then_by_name() -> None:
+    definition = Definition(SCHEMA, ())
+    everything = {IDS[name]: name for name in SCHEMA.names}
+    assert matches(definition, SCHEMA) == everything
+    assert matches(definition, pa.schema([item.remove_metadata() for item in SCHEMA])) == everything
+    odd = pa.schema([with_id(pa.field("old", pa.string()), IDS["city"]), ("city", pa.int8()), ("COUNTRY", pa.string())])
+    assert matches(definition, odd) == {IDS["city"]: "old", IDS["country"]: "COUNTRY"}
+    other = pa.schema([with_id(pa.field("city", pa.string()), 77), ("extra", pa.string())])
+    assert matches(definition, other) == {}  # a dropped column's name may be another's now
+
+
+def test_columns_match_by_former_names() -> None:
+    place = SCHEMA.get_field_index("city")
+    twice = renamed(renamed(SCHEMA.field(place), "town"), "Gemeinde")
+    assert former_names(twice) == ["town", "city"]
+    schema = SCHEMA.set(place, twice)
+    definition = Definition(schema, ())
+    for name in ("Gemeinde", "gemeinde", "town", "CITY"):
+        assert matches(definition, pa.schema([(name, pa.string())])) == {IDS["city"]: name}
+    assert matches(definition, pa.schema([("city", pa.string()), ("town", pa.string())])) == {IDS["city"]: "town"}
+    assert former_names(leaf_schema(definition).field("Gemeinde")) == []
+    reused = Definition(schema.append(with_id(pa.field("city", pa.string()), 10)), ())
+    assert matches(reused, pa.schema([("city", pa.string())])) == {10: "city"}
+    assert matches(reused, pa.schema([("town", pa.string())])) == {IDS["city"]: "town"}
+
+
+def test_shapes() -> None:
+    definition = Definition(SCHEMA, ())
+    assert same_shape(definition, leaf_schema(definition))
+    assert same_shape(definition, pa.schema([item.remove_metadata() for item in SCHEMA]))
+    assert not same_shape(definition, SCHEMA.remove(0))
+    assert not same_shape(definition, SCHEMA.append(pa.field("more", pa.int8())))
+    assert not same_shape(definition, SCHEMA.set(0, SCHEMA.field(0).with_type(pa.int32())))
+    assert not same_shape(definition, SCHEMA.set(0, SCHEMA.field(0).with_name("ID")))

@@ -1,0 +1,72 @@
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from penstock.lance.names import decode, directory, encode, join, parts, split
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_texts = st.one_of(
+    st.text(),
+    st.text("=$/%.\\ \t\n\x7f%2Fa'\"🚰é_"),
+    st.sampled_from(["", ".", "..", " ", "  ", _NULL, "%5F" + _NULL[1:]]),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (None, _NULL),
+        (_NULL, "%5F" + _NULL[1:]),
+        ("", ""),
+        ("US", "US"),
+        ("a=b$c/d%e.f\\g", "a%3Db%24c%2Fd%25e%2Ef%5Cg"),
+        (" New York ", "%20New York%20"),
+        ("\x00\t\n\x7f", "%00%09%0A%7F"),
+        ("Zürich 'Ω' 🚰", "Zürich %27Ω%27 🚰"),
+        ("..", "%2E%2E"),
+    ],
+)
+def test_names(text: str | None, name: str) -> None:
+    assert encode(text) == name
+    assert decode(name) == text
+
+
+@given(_texts, _texts)
+@example(_NULL, "%5F" + _NULL[1:])
+def test_names_are_reversible_distinct_and_harmless(text: str, other: str) -> None:
+    name = encode(text)
+    assert decode(name) == text
+    assert (encode(other) == name) == (other == text)
+    assert name not in (".", "..", _NULL)
+    assert not set(name) & set("/$=\\\n")
+    assert split(f"{encode(other)}={name}") == (other, text)
+    assert parts(join(["root", f"{encode(other)}={name}"])) == ["root", f"{encode(other)}={name}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("%C3%BC%f0%9f%9A%B0", "ü🚰"), ("100%", "100%"), ("%zz%4", "%zz%4"), ("%61b", "ab"), ("ü%20", "ü ")],
+)
+def test_foreign_escapes(name: str, text: str) -> None:
+    assert decode(name) == text
+
+
+def test_names_that_are_none() -> None:
+    with pytest.raises(ValueError, match="UTF-8"):
+        decode("%FF")
+    with pytest.raises(ValueError, match="country"):
+        split("country")
+    assert split("a=b=c") == ("a", "b=c")
+    assert split(f"country={_NULL}") == ("country", None)
+
+
+@given(st.lists(st.text(), max_size=3), st.integers(0, 300))
+def test_directories_are_short_and_tell_leaves_apart(values: list[str], filler: int) -> None:
+    leaf = join(["root", *(f"c={encode(value)}" for value in values), f"f={'🚰' * filler}"])
+    place = directory(leaf)
+    assert len(place.encode()) <= 200
+    assert place == directory(leaf)
+    assert place != directory(leaf + "x")
+    assert "/" not in place
+    assert leaf.startswith(place[9:])
+    assert place[9:] == leaf or len(place.encode()) > 196

@@ -1,0 +1,167 @@
+"""Writers of a namespace that need no Spark: they do themselves what tasks do, and commit as statements do."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+from lance.optimize import Compaction
+
+from penstock.lance.compaction import show_rewritten
+from penstock.lance.creation import create_namespace
+from penstock.lance.definition import new_definition, numbered, read_definition
+from penstock.lance.deleting import DeleteJob, Thinned, remove_rows
+from penstock.lance.leaves import leaves_of
+from penstock.lance.manifest import MANIFEST, Manifest
+from penstock.lance.scan import Scan
+from penstock.lance.statements import add_rows, write_job
+from penstock.lance.store import Store
+from penstock.lance.writing import WriteJob, WrittenLeaf, journal
+from penstock.model.columns import Column
+from penstock.model.types import Type
+
+NAME = "events"
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("batch", pa.string()), ("country", pa.string())])
+COLUMNS = tuple(
+    Column(number, item.name, Type("int64" if item.name == "id" else "varchar"), number)
+    for number, item in enumerate(SCHEMA)
+)
+READY = "ready"
+LONGEST = 60.0  # seconds, for anything that a test waits for
+
+Row = tuple[int, str, str | None]
+
+
+def stop() -> None:
+    """Tell the test that this process can be killed now."""
+    print(READY, flush=True)
+    time.sleep(600)
+    sys.exit("nobody killed it")
+
+
+def environment() -> dict[str, str]:
+    """Of processes that tests start: they find the modules beside this one."""
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+
+
+def data_files(root: str | Path) -> list[str]:
+    """The files with rows of all leaves."""
+    found = Path(root).glob("*/data/*")
+    return sorted(str(path.relative_to(root)) for path in found if path.parts[-3] != MANIFEST)
+
+
+def journals(root: str | Path) -> list[Path]:
+    return list(Path(root, "__penstock").glob("*"))
+
+
+@dataclass(frozen=True)
+class Writer:
+    """One client of a namespace in a directory."""
+
+    root: str
+
+    @classmethod
+    def create(cls, root: Path) -> Writer:
+        definition = new_definition(numbered(SCHEMA), COLUMNS, ["country"])
+        create_namespace(Store.at(str(root)), NAME, definition)
+        return cls(str(root))
+
+    @property
+    def manifest(self) -> Manifest:
+        return Manifest(Store.at(self.root))
+
+    def scan(self, version: int | None = None) -> Scan:
+        state = self.manifest.state(version)
+        root = state.entry(NAME)
+        assert root is not None
+        definition = read_definition(NAME, root.properties)
+        leaves = leaves_of(state, NAME, definition.fields)
+        return Scan(cast(Any, None), self.manifest.store, NAME, definition, COLUMNS, leaves)
+
+    def append(self, batch: str, rows: Iterable[tuple[int, str | None]]) -> int:
+        """Rows of id and country."""
+        scan = self.scan()
+        return self.commit(scan, *self.written(scan, batch, rows))
+
+    def written(
+        self, scan: Scan, batch: str, rows: Iterable[tuple[int, str | None]], job: WriteJob | None = None
+    ) -> tuple[WriteJob, list[WrittenLeaf]]:
+        """What a task leaves behind: fragments that no leaf has yet."""
+        ids, countries = zip(*rows, strict=True)
+        arrays = [pa.array(ids, pa.int64()), pa.array([batch] * len(ids)), pa.array(countries, pa.string())]
+        job = job or write_job(scan)
+        with journal(scan.store, job.write_id):
+            told = list(job([pa.RecordBatch.from_arrays(arrays, schema=scan.definition.schema)]))
+        return job, [pickle.loads(batch["written"][0].as_py()) for batch in told]
+
+    def overwrite(self, batch: str, rows: Iterable[tuple[int, str | None]]) -> int:
+        scan = self.scan()
+        written = self.written(scan, batch, rows, write_job(scan, alone=True))
+        return add_rows(self.manifest, scan, *written, "overwrite", alone=True)
+
+    def commit(self, scan: Scan, job: WriteJob, written: list[WrittenLeaf]) -> int:
+        return add_rows(self.manifest, scan, job, written, "append")
+
+    def rows(self, version: int | None = None) -> list[Row]:
+        """All rows of all leaves, as a reader of the namespace sees them, by id."""
+        scan = self.scan(version)
+        found = [scan.dataset(leaf) for leaf in scan.leaves]
+        rows = [row for dataset in found if dataset is not None for row in dataset.to_table().to_pylist()]
+        return sorted((tuple(row.values()) for row in rows), key=lambda row: (row[0], str(row)))  # type: ignore[misc]
+
+    def ids(self, version: int | None = None) -> list[int]:
+        return [row[0] for row in self.rows(version)]
+
+    def leaf(self, country: str) -> str:
+        """The path of a leaf's dataset."""
+        [found] = [leaf for leaf in self.scan().leaves if leaf.object_id == f"{NAME}$country={country}"]
+        return str(Path(self.root, found.location))
+
+    def marked(self, scan: Scan, where: str) -> list[Thinned]:
+        """What tasks of a delete leave behind: deletion files that no leaf has yet."""
+        found = []
+        for leaf in scan.leaves:
+            dataset = scan.dataset(leaf)
+            assert dataset is not None
+            places = dataset.scanner(columns=[], filter=where, with_row_address=True).to_table()["_rowaddr"].to_pylist()
+            rows = [{"leaf": leaf.object_id, "fragment": place >> 32, "address": place} for place in sorted(places)]
+            if rows:
+                job = DeleteJob(scan.store, {leaf.object_id: (leaf.location, dataset.version)})
+                told = [row for batch in job([pa.RecordBatch.from_pylist(rows)]) for row in batch.to_pylist()]
+                left = [row["left"] for row in told if row["left"] is not None]
+                gone = [row["fragment"] for row in told if row["left"] is None]
+                found.append(Thinned(replace(leaf, version=dataset.version), left, gone, len(rows)))
+        return found
+
+    def delete(self, where: str) -> int | None:
+        scan = self.scan()
+        marked = self.marked(scan, where)
+        return self.remove(scan, marked) if marked else None
+
+    def remove(self, scan: Scan, marked: list[Thinned]) -> int:
+        return remove_rows(self.manifest, scan, [], marked)
+
+    def rewritten(self, scan: Scan) -> dict[str, list[str]]:
+        """What tasks of a compaction leave behind, by leaf."""
+        found = {}
+        for leaf in scan.leaves:
+            dataset = scan.dataset(leaf)
+            assert dataset is not None
+            plan: Any = Compaction.plan(dataset, {})
+            found[leaf.object_id] = [task.execute(dataset).json() for task in plan.tasks]
+        return {leaf: results for leaf, results in found.items() if results}
+
+    def compact(self) -> int | None:
+        scan = self.scan()
+        rewritten = self.rewritten(scan)
+        return self.show(scan, rewritten) if rewritten else None
+
+    def show(self, scan: Scan, rewritten: dict[str, list[str]]) -> int:
+        return show_rewritten(self.manifest, scan, rewritten)
