@@ -11,6 +11,9 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructType, Time
 from penstock.spark.jvm import java_type
 from penstock.storage.paths import to_uri
 
+# Spark's reader fills a column of this name with the row's number in its file. `_metadata.row_index` is the same number
+# inside a struct, which costs an object a row.
+ROW_INDEX = "_tmp_metadata_row_index"
 RECORD, FIELD, NULL = "\x1e", "\x1f", "\x00"
 # Proleptic dates as they stand in the files: nothing but Spark 2 ever wrote them otherwise.
 _PARQUET_OPTIONS = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}

@@ -35,16 +35,14 @@ from penstock.spark.file_types import (
 from penstock.spark.jvm import file_index, query_execution
 from penstock.spark.mapped import MappedReading, mapped_reading, source_names
 from penstock.spark.planner import Planner
-from penstock.spark.relation import file_rows, parquet_rows
+from penstock.spark.relation import ROW_INDEX, file_rows, parquet_rows
 from penstock.spark.shape import Shape, shown_schema
 from penstock.spark.types import FIELD_ID, Reading
 from penstock.storage.sealed_keys import Seal
 
 ROW_ID = "rowid"
 FILE, ROW_ID_START, CHANGED_IN = "_penstock_file", "_penstock_row_id_start", "_penstock_changed_in"
-# Spark's reader fills a column of this name with the row's number in its file. `_metadata.row_index` is the same number
-# inside a struct, which costs an object a row.
-POSITION = "_tmp_metadata_row_index"
+POSITION = ROW_INDEX
 EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT = "_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"
 Answer = Callable[[Planner], Callable[[str], str]]
 ConstantsOf = Callable[[DataFile], tuple[object, ...]]

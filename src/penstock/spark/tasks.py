@@ -16,7 +16,7 @@ from penstock.errors import InvalidError, PenstockError
 from penstock.spark.assignment import MISFIT
 from penstock.storage.parquet import delete_written
 
-_RAISED = re.compile(r"penstock\.errors\.(\w+): (.*)")
+_RAISED = re.compile(r"penstock\.errors\.(\w+): (.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 _MISFIT = re.compile(re.escape(MISFIT) + r"(column .*? does not fit [\w(),]+)", re.DOTALL)
 _LONGEST_WAIT = 30.0  # seconds, for tasks that are being killed
 

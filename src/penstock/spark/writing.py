@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Literal
+from typing import Literal, Protocol
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
@@ -34,13 +34,19 @@ _PARTS: dict[type[Transform], Callable[[SparkColumn], SparkColumn]] = {
 }  # fmt: skip
 
 
+class PartitionTexts(Protocol):
+    """What makes the texts of partition values, as a transform does."""
+
+    def values(self, array: pa.Array, type: Type) -> pa.StringArray: ...
+
+
 @dataclass(frozen=True)
 class PartitionKey:
     """One place of the partition key: a column of the batches, by position, and what is made of it."""
 
     position: int
     type: Type
-    transform: Transform
+    transform: PartitionTexts
 
 
 @dataclass(frozen=True)

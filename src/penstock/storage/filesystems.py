@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
+from typing import NamedTuple
+from uuid import uuid4
 
 from pyarrow import NativeFile, fs
 
+from penstock.errors import UnsupportedError
 from penstock.storage.paths import is_local
 
 _ROOT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*/?")
@@ -63,6 +69,82 @@ def upload_file(local: str, path: str) -> None:
     """Copy a file of this machine to storage."""
     filesystem, name = _located(path)
     fs.copy_files(local, name, source_filesystem=fs.LocalFileSystem(), destination_filesystem=filesystem)
+
+
+class Listed(NamedTuple):
+    """A file of a directory; `modified` is in milliseconds since 1970."""
+
+    name: str
+    size: int
+    modified: int
+
+
+def list_directory(directory: str) -> Iterator[Listed]:
+    """The files right in a directory, in no order; none where it does not exist."""
+    filesystem, name = _located(directory)
+    for info in filesystem.get_file_info(fs.FileSelector(name.rstrip("/"), allow_not_found=True)):
+        if info.type == fs.FileType.File:
+            yield Listed(info.base_name, info.size, (info.mtime_ns or 0) // 1_000_000)
+
+
+def read_bytes(path: str) -> bytes:
+    """All of a small file; FileNotFoundError where it is not there."""
+    with open_file(path) as file:
+        return bytes(file.read())
+
+
+def create_file(path: str, content: bytes, *, single_writer: bool = False) -> bool:
+    """Make a file that is nowhere visible before all of it is stored; False, and nothing done, where there is one.
+
+    On this machine's disks that is one atomic step, so that of many writers one alone is told True. PyArrow cannot
+    ask object stores for it: there a `single_writer`, who vouches that there is no other, looks first and then writes.
+    """
+    if not single_writer and not is_local(path):
+        raise UnsupportedError(
+            f"{path} cannot be written safely beside other writers: PyArrow has no put-if-absent on object stores; "
+            f"say single_writer=True if no one else writes there, or write to a disk"
+        )
+    filesystem, name = _located(path)
+    if is_local(path):
+        return _link_new(name, content)
+    if filesystem.get_file_info(name).type != fs.FileType.NotFound:
+        return False
+    with filesystem.open_output_stream(name) as file:
+        file.write(content)
+    return True
+
+
+def _link_new(name: str, content: bytes) -> bool:
+    directory, own = os.path.split(name)
+    temporary = os.path.join(directory, f".{own}.{uuid4()}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(temporary, name)
+    except FileExistsError:
+        return os.stat(temporary).st_nlink > 1  # NFS may repeat a request that it has already done
+    except OSError as error:
+        if error.errno in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
+            raise UnsupportedError(
+                f"{name} cannot be written safely: its file system has no hard links; use one that has"
+            ) from error
+        raise
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+    _sync_directory(directory)
+    return True
+
+
+def _sync_directory(directory: str) -> None:
+    """Make a new name in a directory survive a loss of power."""
+    handle = os.open(directory or ".", os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _located(path: str) -> tuple[fs.FileSystem, str]:

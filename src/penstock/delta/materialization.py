@@ -1,0 +1,144 @@
+"""Partition columns inside data files: whether they are there as they should, and files that get them, by tasks."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.delta.actions import AddFile
+from penstock.delta.scan import Scan, type_name
+from penstock.delta.values import directory, from_text, log_path, texts
+from penstock.delta.verification import Finding, Report, check_file
+from penstock.model.columns import Column
+from penstock.spark.tasks import writing_tasks
+from penstock.storage.filesystems import make_directory, open_file, open_output
+from penstock.storage.parquet.names import new_file_name, new_write_id
+from penstock.storage.parquet.schema import file_schema
+
+_TASK = "number bigint, path string, partition_values string"
+_RESULT = "told binary"
+Task = tuple[int, str, Mapping[str, str | None]]  # the number of a file, its path, and its values in the log
+
+
+@dataclass(frozen=True)
+class CheckJob:
+    """Files in, their findings out."""
+
+    data_columns: Sequence[str]
+    types: Mapping[str, str]  # of the partition columns, by their names in files
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _, path, values in _tasks(batches):
+            yield _told(check_file(path, self.data_columns, list(self.types), values, self._texts))
+
+    def _texts(self, array: pa.Array, column: str) -> pa.StringArray:
+        return texts(array, self.types[column])
+
+
+@dataclass(frozen=True)
+class FillJob:
+    """Files in; out comes for each its number, and the name and size of its copy with its partition columns last."""
+
+    root: str
+    columns: Sequence[Column]  # the partition columns, as a new file has them
+    types: Mapping[str, str]
+    field_ids: bool
+    write_id: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number, source, values in _tasks(batches):
+            folder = directory(self.types, [values.get(name) for name in self.types])
+            make_directory(self.root + folder)
+            path = folder + new_file_name(self.write_id, ".c000.snappy", prefix="part-")
+            self._copy(source, self.root + path, values)
+            with open_file(self.root + path) as file:
+                yield _told((number, path, file.size()))
+
+    def _copy(self, source: str, target: str, values: Mapping[str, str | None]) -> None:
+        added = file_schema(self.columns, False, ids=self.field_ids)
+        with open_file(source) as opened, open_output(target) as out:
+            file = pq.ParquetFile(opened)
+            kept = [item for item in file.schema_arrow if item.name not in self.types]
+            schema = pa.schema([*kept, *added])
+            with pq.ParquetWriter(out, schema, compression="snappy", version="2.6", store_schema=False) as writer:
+                for group in range(file.num_row_groups):
+                    rows = file.read_row_group(group, columns=[item.name for item in kept])
+                    constants = [_repeated(values.get(item.name), item, self.types, rows.num_rows) for item in added]
+                    writer.write_table(pa.Table.from_arrays([*rows.columns, *constants], schema=schema))
+
+
+def verified(scan: Scan) -> Report:
+    """What is wrong with the files of a table, as the feature has it."""
+    data = [scan.schema.physical_name(item) for item in scan.schema.data_fields]
+    told: list[list[Finding]] = _run(scan, CheckJob(data, _types(scan)), scan.files)
+    findings = sorted(
+        (finding for one in told for finding in one), key=lambda one: (one.path, one.kind, one.column or "")
+    )
+    return Report(len(scan.files), tuple(findings))
+
+
+def lacking(scan: Scan) -> list[AddFile]:
+    """The files without all of their partition columns at the end."""
+    wrong = {finding.path for finding in verified(scan).findings if finding.kind in ("missing", "not last", "differs")}
+    return [file for file in scan.files if scan.path_of(file) in wrong]
+
+
+def filled(scan: Scan, files: Sequence[AddFile]) -> list[tuple[AddFile, AddFile]]:
+    """Copies of files with their partition columns, each beside the file that it replaces. A vector goes along:
+    rows keep their places."""
+    partitions = len(scan.schema.partition_columns)
+    columns = scan.schema.written_columns(scan.spark, materialized=True)
+    write_id = new_write_id()
+    own = columns[len(columns) - partitions :]
+    job = FillJob(scan.root, own, _types(scan), scan.schema.mapping != "none", write_id)
+    with writing_tasks(scan.spark, scan.root, write_id):
+        told: list[tuple[int, str, int]] = _run(scan, job, files)
+    now = int(time.time() * 1000)
+    return [
+        (
+            files[number],
+            replace(files[number], path=log_path(path), size=size, modification_time=now, data_change=False),
+        )
+        for number, path, size in told
+    ]
+
+
+def _run(scan: Scan, job: CheckJob | FillJob, files: Sequence[AddFile]) -> list[Any]:
+    if not files:
+        return []
+    tasks = min(len(files), 4 * scan.spark.sparkContext.defaultParallelism)
+    rows = [(number, scan.path_of(file), json.dumps(dict(file.partition_values))) for number, file in enumerate(files)]
+    given = scan.spark.createDataFrame(rows, _TASK).repartition(tasks)
+    return [pickle.loads(row.told) for row in given.mapInArrow(job, _RESULT).collect()]
+
+
+def _types(scan: Scan) -> dict[str, str]:
+    return {scan.schema.physical_name(item): type_name(item) for item in scan.schema.partition_fields}
+
+
+def _tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[Task]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield row["number"], row["path"], json.loads(row["partition_values"])
+
+
+def _told(value: object) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"told": [pickle.dumps(value)]})
+
+
+def _repeated(text: str | None, item: pa.Field, types: Mapping[str, str], rows: int) -> pa.Array:
+    """A partition value as often as a file has rows."""
+    value = from_text(text, types[item.name])
+    if value is None:
+        return pa.nulls(rows, item.type)
+    numeric = pa.types.is_date(item.type) or pa.types.is_timestamp(item.type)
+    one = pa.array([value], pa.int32() if pa.types.is_date(item.type) else pa.int64() if numeric else None)
+    typed = one.view(item.type) if numeric else one.cast(item.type)
+    return typed.take(pa.array([0] * rows, pa.int32()))

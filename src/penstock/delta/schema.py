@@ -1,0 +1,170 @@
+"""A Delta table's schema: Spark's own, and the names under which its columns are in the files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from penstock.errors import InvalidError, NotFoundError, UnsupportedError
+from penstock.model.columns import Column
+from penstock.spark.schemas import columns_of
+
+SchemaLike: TypeAlias = "str | T.StructType | pa.Schema"
+_PHYSICAL_NAME, _MAPPING_ID = "delta.columnMapping.physicalName", "delta.columnMapping.id"
+_FIELD_ID = "parquet.field.id"
+_NESTED = (T.ArrayType, T.MapType, T.StructType, T.VariantType)
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """The columns as users see them, and as files hold them. `mapping` is Delta's mode: none, name or id."""
+
+    struct: T.StructType
+    partition_columns: tuple[str, ...]
+    mapping: str = "none"
+
+    @classmethod
+    def of(cls, schema_string: str, partition_columns: Sequence[str], configuration: dict[str, str]) -> TableSchema:
+        mode = configuration.get("delta.columnMapping.mode", "none")
+        return cls(T.StructType.fromJson(json.loads(schema_string)), tuple(partition_columns), mode)
+
+    @cached_property
+    def data_fields(self) -> list[T.StructField]:
+        return [field for field in self.struct.fields if field.name not in self.partition_columns]
+
+    @cached_property
+    def partition_fields(self) -> list[T.StructField]:
+        """In the order of the partition columns."""
+        return [self.struct[name] for name in self.partition_columns]
+
+    def physical_name(self, field: T.StructField) -> str:
+        return str(field.metadata[_PHYSICAL_NAME]) if self.mapping != "none" else field.name
+
+    def read_schema(self) -> T.StructType:
+        """What to ask of the files: the data columns, by the names or ids that they have there."""
+        return T.StructType([self._physical(field) for field in self.data_fields])
+
+    def written_columns(self, spark: SparkSession, *, materialized: bool) -> tuple[Column, ...]:
+        """The columns of a new file: the data columns, and last the partition columns where files hold them."""
+        fields = [*self.data_fields, *(self.partition_fields if materialized else [])]
+        found = columns_of(spark, T.StructType(self._physical_fields(fields)), inlining=False)
+        return tuple(
+            _with_ids(column, field) if self.mapping != "none" else column
+            for column, field in zip(found, fields, strict=True)
+        )
+
+    def columns(self, spark: SparkSession) -> tuple[Column, ...]:
+        """All columns under the users' names, in the table's order."""
+        return columns_of(spark, _plain(self.struct), inlining=False)
+
+    def _physical_fields(self, fields: Sequence[T.StructField]) -> list[T.StructField]:
+        """Top-level fields under their names in files, which take NULL or not as the table says."""
+        return [
+            T.StructField(self.physical_name(field), self._physical_type(field.dataType), field.nullable)
+            for field in fields
+        ]
+
+    def _physical(self, field: T.StructField) -> T.StructField:
+        metadata = {_FIELD_ID: field.metadata[_MAPPING_ID]} if self.mapping == "id" else {}
+        return T.StructField(self.physical_name(field), self._physical_type(field.dataType), True, metadata)
+
+    def _physical_type(self, kind: T.DataType) -> T.DataType:
+        match kind:
+            case T.StructType():
+                return T.StructType([self._physical(field) for field in kind.fields])
+            case T.ArrayType():
+                return T.ArrayType(self._physical_type(kind.elementType), kind.containsNull)
+            case T.MapType():
+                return T.MapType(self._physical_type(kind.keyType), self._physical_type(kind.valueType))
+        return kind
+
+
+def new_schema(schema: SchemaLike, partitioned_by: Sequence[str]) -> TableSchema:
+    """The schema of a new table."""
+    struct = _struct(schema)
+    _check_names(struct)
+    for number, name in enumerate(partitioned_by):
+        if name not in struct.names:
+            raise NotFoundError(f"the schema has no column {name!r} to partition by; it has {', '.join(struct.names)}")
+        if name in partitioned_by[:number]:
+            raise InvalidError(f"partitioned by {', '.join(partitioned_by)}: {name} is there twice; leave one out")
+        if isinstance(struct[name].dataType, _NESTED):
+            raise InvalidError(
+                f"Delta does not partition by {struct[name].dataType.simpleString()}, which {name!r} is; choose another"
+            )
+    if len(partitioned_by) == len(struct):
+        raise InvalidError("a Delta table needs a column that it is not partitioned by")
+    return TableSchema(struct, tuple(partitioned_by))
+
+
+def to_json(struct: T.StructType) -> str:
+    """The `schemaString` of a table."""
+    return json.dumps(struct.jsonValue(), separators=(",", ":"), ensure_ascii=False)
+
+
+def _struct(schema: SchemaLike) -> T.StructType:
+    if isinstance(schema, pa.Schema):
+        return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    if isinstance(schema, T.StructType):
+        return schema
+    try:
+        parsed = T.StructType.fromDDL(schema)
+    except PySparkException as error:
+        raise InvalidError(f"{schema!r} is no list of columns: {str(error).splitlines()[0]}") from None
+    if not isinstance(parsed, T.StructType):
+        raise InvalidError(f"{schema!r} is a type, not a list of columns; write name and type: id BIGINT, city STRING")
+    return parsed
+
+
+def _check_names(struct: T.StructType) -> None:
+    """Refuse what Parquet, and so Delta without column mapping, does not take."""
+    folded = [name.lower() for name in struct.names]
+    for name in struct.names:
+        if not name or any(character in " ,;{}()\n\t=" for character in name):
+            raise InvalidError(f"a Delta column cannot be called {name!r}: no blanks, and none of , ; {{ }} ( ) =")
+        if folded.count(name.lower()) > 1:
+            raise InvalidError(f"there are two columns called {name!r} (in any case); rename one")
+
+
+def _with_ids(column: Column, field: T.StructField) -> Column:
+    """The column with the ids of Delta's column mapping; the members of lists and maps have none there."""
+    number = int(field.metadata[_MAPPING_ID])
+    return replace(column, id=number, children=_children_with_ids(column, field.dataType))
+
+
+def _children_with_ids(column: Column, kind: T.DataType) -> tuple[Column, ...]:
+    match kind:
+        case T.StructType():
+            return tuple(_with_ids(child, field) for child, field in zip(column.children, kind.fields, strict=True))
+        case T.ArrayType():
+            [element] = column.children
+            return (replace(element, children=_children_with_ids(element, kind.elementType)),)
+        case T.MapType():
+            key, value = column.children
+            return (
+                replace(key, children=_children_with_ids(key, kind.keyType)),
+                replace(value, children=_children_with_ids(value, kind.valueType)),
+            )
+    return column.children
+
+
+def _plain(struct: T.StructType) -> T.StructType:
+    """The schema without metadata of Delta's, which says nothing to Spark."""
+    return T.StructType([T.StructField(field.name, field.dataType, field.nullable) for field in struct.fields])
+
+
+def check_supported(spark: SparkSession, schema: TableSchema) -> None:
+    """Refuse types that this version cannot write."""
+    for field in schema.struct.fields:
+        if isinstance(field.dataType, T.VariantType):
+            raise UnsupportedError(f"column {field.name!r} is a variant, which Penstock does not write to Delta")
+    columns_of(spark, _plain(schema.struct), inlining=False)

@@ -1,0 +1,119 @@
+"""Which files of a Delta table can hold a match, by the partition values and statistics in its log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from penstock.delta.actions import AddFile
+from penstock.delta.values import from_text
+from penstock.errors import PenstockError
+from penstock.model.columns import Column
+from penstock.model.types import Order
+from penstock.predicates import And, Anything, ColumnIn, Implication, Nothing, Or
+from penstock.predicates.calendar import days_of
+from penstock.predicates.values import Cut, Interval, ValueSet
+
+_MILLISECOND = 1000  # the precision of timestamps in statistics; writers cut them
+_CUT_TEXT = 32  # characters after which writers may cut texts
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Skipping:
+    """How the log names columns: partition columns with their type by id, others by their path in the statistics."""
+
+    partitions: Mapping[int, tuple[str, str]]
+    paths: Mapping[int, tuple[str, ...]]
+
+    def can_hold(self, file: AddFile, implication: Implication) -> bool:
+        """Whether a file can hold a row of which the implication is true."""
+        if isinstance(implication, Anything):
+            return True
+        return self._possible(implication, file, _parsed(file.stats))
+
+    def _possible(self, implication: Implication, file: AddFile, told: Mapping[str, Any]) -> bool:
+        match implication:
+            case Anything():
+                return True
+            case Nothing():
+                return False
+            case And(children):
+                return all(self._possible(child, file, told) for child in children)
+            case Or(children):
+                return any(self._possible(child, file, told) for child in children)
+            case ColumnIn(column, _, values):
+                if column.id in self.partitions:
+                    return _partition_value(file, *self.partitions[column.id]) in values
+                path = self.paths.get(column.id)
+                return path is None or not (values & _values(told, column, path)).empty
+
+
+def _parsed(stats: str | None) -> Mapping[str, Any]:
+    try:
+        told = json.loads(stats, parse_float=Decimal) if stats else {}
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _partition_value(file: AddFile, name: str, type_name: str) -> Any:
+    return from_text(file.partition_values.get(name), type_name)
+
+
+def _values(told: Mapping[str, Any], column: Column, path: tuple[str, ...]) -> ValueSet:
+    """The values that the statistics leave possible."""
+    nulls, rows = _at(told.get("nullCount"), path), told.get("numRecords")
+    if nulls is not None and nulls == rows and told.get("tightBounds") is not False:
+        return ValueSet(null=True)
+    try:
+        low = _bound(_at(told.get("minValues"), path), column, upper=False)
+        high = _bound(_at(told.get("maxValues"), path), column, upper=True)
+    except (ValueError, TypeError, ArithmeticError, PenstockError):
+        low = high = None
+    # NaN is in no bounds, or beyond them: writers differ.
+    return ValueSet.of([Interval(low, high)], null=nulls != 0, nan=column.type.order is Order.FLOAT)
+
+
+def _at(statistics: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        statistics = statistics.get(name) if isinstance(statistics, dict) else None
+    return statistics
+
+
+def _bound(value: Any, column: Column, *, upper: bool) -> Cut | None:
+    if value is None:
+        return None
+    match column.type.order:
+        case Order.INTEGER if isinstance(value, int):
+            return Cut(value, upper)
+        case Order.FLOAT if isinstance(value, int | Decimal):
+            return Cut(float(value), upper)
+        case Order.DECIMAL if isinstance(value, int | Decimal):
+            # Many writers make a double of it.
+            slack = abs(Decimal(value)) * Decimal("1e-14")
+            return Cut(Decimal(value) + (slack if upper else -slack), upper)
+        case Order.TEXT if isinstance(value, str):
+            return _text(value, upper)
+        case Order.DATE:
+            year, month, day = map(int, str(value)[:10].split("-"))
+            return Cut(days_of(year, month, day), upper)
+        case Order.TIMESTAMP:
+            micros = _micros(str(value))
+            return Cut(micros + _MILLISECOND if upper else micros - _MILLISECOND, upper)
+    return None
+
+
+def _text(value: str, upper: bool) -> Cut:
+    if not upper or len(value) < _CUT_TEXT:
+        return Cut(value, upper)
+    return Cut(value[: _CUT_TEXT - 1] + "\U0010ffff" * 2, True)
+
+
+def _micros(text: str) -> int:
+    parsed = datetime.fromisoformat(text)
+    return ((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)

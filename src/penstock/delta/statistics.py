@@ -1,0 +1,97 @@
+"""The statistics of a data file as Delta's log has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from math import isfinite
+from typing import Any
+
+from penstock.model.columns import Column
+from penstock.model.statistics import ColumnStatistics, WrittenFile
+from penstock.model.types import Order
+
+_LONGEST_TEXT = 32
+_INDEXED_COLUMNS = 32
+
+
+def stats_json(file: WrittenFile, columns: Iterable[Column]) -> str:
+    """`numRecords`, and bounds and counts of NULLs of the data columns: the first 32, as Delta's default is."""
+    known = {one.column_id: one for one in file.columns}
+    leaves = 0
+    minima: dict[str, Any] = {}
+    maxima: dict[str, Any] = {}
+    nulls: dict[str, Any] = {}
+    for column in columns:
+        leaves += _leaf_count(column)
+        if leaves > _INDEXED_COLUMNS:
+            break
+        _add(minima, column, known, _minimum)
+        _add(maxima, column, known, _maximum)
+        _add(nulls, column, known, lambda _, one: one.null_count)
+    told = {"numRecords": file.record_count, "minValues": minima, "maxValues": maxima, "nullCount": nulls}
+    return json.dumps({**told, "tightBounds": True}, ensure_ascii=False, default=_number)
+
+
+def _leaf_count(column: Column) -> int:
+    return sum(map(_leaf_count, column.children)) if column.type.name == "struct" else 1
+
+
+def _add(target: dict[str, Any], column: Column, known: Mapping[int, ColumnStatistics], get: Any) -> None:
+    """Put one column's value into an object of statistics, in which structs are objects themselves."""
+    if column.type.name == "struct":
+        inner: dict[str, Any] = {}
+        for child in column.children:
+            _add(inner, child, known, get)
+        if inner:
+            target[column.name] = inner
+    elif column.id in known and not column.type.nested:
+        value = get(column, known[column.id])
+        if value is not None:
+            target[column.name] = value
+
+
+def _minimum(column: Column, one: ColumnStatistics) -> Any:
+    return _bound(column, one.minimum, one, upper=False)
+
+
+def _maximum(column: Column, one: ColumnStatistics) -> Any:
+    return _bound(column, one.maximum, one, upper=True)
+
+
+def _bound(column: Column, text: str | None, one: ColumnStatistics, *, upper: bool) -> Any:
+    if text is None:
+        return None
+    match column.type.order:
+        case Order.INTEGER:
+            return int(text)
+        case Order.FLOAT:
+            return float(text) if one.contains_nan is False and isfinite(float(text)) else None
+        case Order.DECIMAL:
+            return Decimal(text)
+        case Order.TEXT:
+            return _cut(text, upper)
+        case Order.DATE:
+            return None if "(BC)" in text else text
+        case Order.TIMESTAMP:
+            return None if "(BC)" in text else _timestamp(column, text)
+    return None
+
+
+def _cut(text: str, upper: bool) -> str | None:
+    if len(text) <= _LONGEST_TEXT:
+        return text
+    return text[:_LONGEST_TEXT] + ("\U0010ffff" if upper else "")
+
+
+def _timestamp(column: Column, text: str) -> str:
+    instant = column.type.name == "timestamptz"
+    return text.removesuffix("+00").replace(" ", "T") + ("Z" if instant else "")
+
+
+def _number(value: object) -> Any:
+    """A decimal as a number: JSON has no limit of digits, and Python's encoder asks for a float."""
+    if isinstance(value, Decimal):
+        return float(value)
+    raise TypeError(f"no JSON for {value!r}")

@@ -1,0 +1,226 @@
+"""Partition values and file paths as Delta's log writes them: all of them text, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from functools import partial
+from math import isinf, isnan
+from urllib.parse import quote, unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import InvalidError, UnsupportedError
+from penstock.model.types import Type
+from penstock.partitioning.arrow import mapped, plain, stored
+from penstock.partitioning.texts import read_text
+from penstock.predicates.calendar import DAY, date_text, days_of
+from penstock.predicates.values import Scalar
+from penstock.storage.paths import HIVE_NULL
+
+_TYPES = {
+    "string": Type("varchar"),
+    "byte": Type("int8"),
+    "short": Type("int16"),
+    "integer": Type("int32"),
+    "long": Type("int64"),
+    "float": Type("float32"),
+    "double": Type("float64"),
+    "boolean": Type("boolean"),
+    "date": Type("date"),
+    "timestamp": Type("timestamptz"),
+    "timestamp_ntz": Type("timestamp"),
+    "binary": Type("blob"),
+}
+_DECIMAL_TYPE = re.compile(r"decimal\((\d+), ?(\d+)\)")
+_MOST_DIGITS = 76  # more than any decimal has; a text with a huge exponent would else fill the memory
+_FIRST_DAY, _LAST_DAY = days_of(1), days_of(10_000) - 1
+_EPOCH = date(1970, 1, 1)
+_SPECIAL = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")  # what Spark escapes in the names of directories
+_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{1,2}|/")
+
+
+def value_type(type_name: str) -> Type:
+    """Penstock's type of a primitive type of Delta's schemas; those that cannot partition a table are refused."""
+    decimal = _DECIMAL_TYPE.fullmatch(type_name)
+    if decimal:
+        return Type("decimal", int(decimal[1]), int(decimal[2]))
+    if type_name not in _TYPES:
+        raise UnsupportedError(
+            f"Delta tables are not partitioned by a {type_name}; partition by a column of another type"
+        )
+    return _TYPES[type_name]
+
+
+def to_text(value: Scalar, type_name: str) -> str | None:
+    """The text of a value; None is NULL, and so are '' and no bytes, for which Delta has no text.
+
+    Dates are days and timestamps microseconds since 1970 (of UTC, but of `timestamp_ntz`), or Python's own.
+    """
+    value_type(type_name)
+    if value is None:
+        return None
+    return _writer(type_name)(value) or None
+
+
+def from_text(text: str | None, type_name: str) -> Scalar:
+    """The value of a text, in Penstock's form: dates are days, timestamps microseconds since 1970; '' is NULL.
+
+    A timestamp without a zone is one of UTC: that of its writer is not in the log.
+    """
+    type = value_type(type_name)
+    if not text:
+        return None
+    if type_name == "binary":
+        return text.encode()
+    try:
+        return read_text(_without_exponent(text) if type.name == "decimal" else text, type)
+    except ValueError as error:
+        raise InvalidError(
+            f"the partition value {text!r} is no {type_name}: the log is damaged; remove its file and write it again"
+        ) from error
+
+
+def texts(array: pa.Array, type_name: str) -> pa.StringArray:
+    """The text of each value of an array."""
+    type = value_type(type_name)
+    array = stored(plain(array), type)
+    match type_name:
+        case "string":
+            written = array
+        case "byte" | "short" | "integer" | "long" | "boolean":
+            written = array.cast(pa.string())
+        case "float" | "double":
+            bits = array.view(pa.int32() if type_name == "float" else pa.int64())  # or 0.0 and -0.0 might be one
+            written = mapped(bits, _of_bits(bits.type, _writer(type_name)))
+        case _:
+            written = mapped(array, _writer(type_name))
+    written = written.cast(pa.string())
+    return pc.if_else(pc.equal(written, ""), pa.scalar(None, pa.string()), written)
+
+
+def directory(names: Iterable[str], values: Iterable[str | None]) -> str:
+    """The directory of a file by its partition columns and the texts of their values, escaped as Spark does it:
+    `region=EU/ts=2026-01-02 03%3A04%3A05/`."""
+    pairs = zip(names, values, strict=True)
+    return "".join(f"{_escaped(name)}={_directory_value(value)}/" for name, value in pairs)
+
+
+def log_path(path: str) -> str:
+    """The path of a file, relative to the table or absolute, as the log has it: URL-encoded."""
+    absolute = _ABSOLUTE.match(path)
+    start = absolute.end() if absolute else 0
+    return path[:start] + quote(path[start:], safe="/=")
+
+
+def file_path(path: str) -> str:
+    """The path of a file by its path in the log."""
+    decoded = unquote(path)
+    return decoded.removeprefix("file:") if path.startswith("file:/") and not path.startswith("file://") else decoded
+
+
+def _directory_value(value: str | None) -> str:
+    if not value:
+        return HIVE_NULL
+    return f"%{ord(value[0]):02X}{value[1:]}" if value == HIVE_NULL else _escaped(value)
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(lambda match: f"%{ord(match[0]):02X}", text)
+
+
+def _writer(type_name: str) -> Callable[[Scalar], str]:
+    type = value_type(type_name)
+    return partial(_decimal, type=type) if type.name == "decimal" else _WRITERS[type_name]
+
+
+def _of_bits(bits: pa.DataType, write: Callable[[Scalar], str]) -> Callable[[int], str]:
+    integer, real = (np.int32, np.float32) if bits == pa.int32() else (np.int64, np.float64)
+    return lambda number: write(float(integer(number).view(real)))
+
+
+def _real(value: float, shortest: Callable[[float], str] = repr) -> str:
+    if isnan(value):
+        return "NaN"
+    if isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return shortest(value)
+
+
+def _single(value: float) -> str:
+    return repr(float(str(np.float32(value))))
+
+
+def _decimal(value: Decimal, type: Type) -> str:
+    written = f"{Decimal(value):.{type.scale}f}"
+    if Decimal(written) != value or Decimal(written).adjusted() >= type.precision - type.scale:
+        raise InvalidError(f"{value} does not fit into a {type}; round it, or widen the column")
+    return written
+
+
+def _without_exponent(text: str) -> str:
+    """A decimal without an exponent, which Spark writes behind very small ones."""
+    try:
+        value = Decimal(text)
+    except InvalidOperation as error:
+        raise ValueError(text) from error
+    if not value.is_finite() or abs(value.adjusted()) > _MOST_DIGITS:
+        raise ValueError(text)
+    return f"{value:f}"
+
+
+def _date(value: int | date) -> str:
+    days = (value - _EPOCH).days if isinstance(value, date) else value
+    if not _FIRST_DAY <= days <= _LAST_DAY:
+        raise InvalidError(f"a date {days} days from 1970 is outside of the years 1 to 9999; make it NULL")
+    return date_text(days)
+
+
+def _clock(value: int | datetime, separator: str) -> str:
+    days, micros = divmod(_micros(value), DAY)
+    seconds, fraction = divmod(micros, 1_000_000)
+    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    return f"{_date(days)}{separator}{clock}.{fraction:06}"
+
+
+def _micros(value: int | datetime) -> int:
+    if isinstance(value, int):
+        return value
+    return (value - datetime(1970, 1, 1, tzinfo=value.tzinfo)) // timedelta(microseconds=1)
+
+
+def _instant(value: int | datetime) -> str:
+    if isinstance(value, datetime) and (value.tzinfo is None or value.utcoffset() != timedelta()):
+        raise InvalidError(f"{value.isoformat()} is no timestamp of UTC; convert it with astimezone(UTC)")
+    return _clock(value, "T") + "Z"
+
+
+def _local(value: int | datetime) -> str:
+    return _clock(value, " ").removesuffix(".000000")
+
+
+def _utf8(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidError(f"the partition value {value!r} is not UTF-8, and Delta has no text for it") from error
+
+
+_WRITERS: dict[str, Callable[[Scalar], str]] = {
+    "string": str,
+    "byte": str,
+    "short": str,
+    "integer": str,
+    "long": str,
+    "float": partial(_real, shortest=_single),
+    "double": _real,
+    "boolean": lambda value: "true" if value else "false",
+    "date": _date,
+    "timestamp": _instant,
+    "timestamp_ntz": _local,
+    "binary": _utf8,
+}

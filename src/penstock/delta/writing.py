@@ -1,0 +1,118 @@
+"""Rows of a DataFrame become data files of a Delta table, written by the tasks, and actions for its log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+
+from penstock.delta.actions import AddFile
+from penstock.delta.scan import type_name
+from penstock.delta.schema import TableSchema
+from penstock.delta.statistics import stats_json
+from penstock.delta.values import directory, log_path, texts
+from penstock.errors import InvalidError
+from penstock.model.columns import Column
+from penstock.model.statistics import WrittenFile
+from penstock.model.types import Type
+from penstock.spark.assignment import assigned
+from penstock.spark.crossing import with_decimals_as_longs
+from penstock.spark.writing import Distribution, Job, PartitionKey, distributed, run
+from penstock.storage.parquet import FileOptions, WritePlan
+
+_FILE_SIZE = 128 * 2**20
+_OPTIONS = FileOptions(target_file_size=_FILE_SIZE, row_group_size=1_048_576, row_group_bytes=128 * 2**20)
+
+
+@dataclass(frozen=True)
+class LogText:
+    """Partition values as the log writes them; '' is NULL."""
+
+    type_name: str
+
+    def values(self, array: pa.Array, type: Type) -> pa.StringArray:
+        return texts(array, self.type_name)
+
+
+@dataclass(frozen=True)
+class Writer:
+    """What writes the files of a table, with or without its partition columns."""
+
+    spark: SparkSession
+    root: str
+    schema: TableSchema
+    materialized: bool
+
+    def given(self, frame: DataFrame) -> DataFrame:
+        """The rows with the table's columns, which go by name; those that are not given are NULL."""
+        given = {name.lower() for name in frame.columns}
+        for item in self.schema.struct.fields:
+            if not item.nullable and item.name.lower() not in given:
+                raise InvalidError(
+                    f"{self.root}: column {item.name!r} takes no NULL, and the DataFrame does not give it"
+                )
+        rows = assigned(frame, self.schema.columns(self.spark), self.root, by_name=True)
+        return rows.toDF(*self.schema.struct.names)
+
+    def write(self, rows: DataFrame, distribution: Distribution = "auto", *, data_change: bool = True) -> list[AddFile]:
+        """Write rows that have the table's columns. When the job fails, its files are gone."""
+        ordered = self._in_file_order(rows)
+        columns = self.schema.written_columns(self.spark, materialized=True)
+        partitions = len(self.schema.partition_columns)
+        written = columns if self.materialized else columns[: len(columns) - partitions]
+        plan = WritePlan(
+            columns=written,
+            directory=self.root,
+            options=_OPTIONS,
+            partition_names=tuple(self.schema.physical_name(item) for item in self.schema.partition_fields),
+            extra_columns=0 if self.materialized else partitions,
+            prefix="part-",
+            suffix=".c000.snappy",
+            field_ids=self.schema.mapping != "none",
+            folder=directory,
+        )
+        carried, decimals = with_decimals_as_longs(ordered)
+        keys = [F.col(name) for name in carried.columns[len(columns) - partitions :]]
+        spread = distributed(carried, keys, _FILE_SIZE, distribution)
+        job = Job(plan, self._keys(columns), decimals=decimals)
+        return [self._added(file, columns, data_change) for file in run(spread, job).files]
+
+    def _in_file_order(self, rows: DataFrame) -> DataFrame:
+        """The data columns, then the partition columns, in which '' is NULL: the log has no text for it."""
+        fields = [*self.schema.data_fields, *self.schema.partition_fields]
+        numbered = rows.toDF(*(f"c{i}" for i in range(len(rows.columns))))
+        places = {name: i for i, name in enumerate(self.schema.struct.names)}
+
+        def value(item: T.StructField) -> SparkColumn:
+            column = F.col(f"c{places[item.name]}")
+            partition = item.name in self.schema.partition_columns
+            if partition and isinstance(item.dataType, T.StringType | T.BinaryType):
+                return F.when(F.length(column) > 0, column)
+            return column
+
+        return numbered.select(*(value(item).alias(f"v{i}") for i, item in enumerate(fields)))
+
+    def _keys(self, columns: Sequence[Column]) -> tuple[PartitionKey, ...]:
+        first = len(columns) - len(self.schema.partition_columns)
+        return tuple(
+            PartitionKey(first + i, columns[first + i].type, LogText(type_name(item)))
+            for i, item in enumerate(self.schema.partition_fields)
+        )
+
+    def _added(self, file: WrittenFile, columns: Sequence[Column], data_change: bool) -> AddFile:
+        data = columns[: len(columns) - len(self.schema.partition_columns)]
+        names = [self.schema.physical_name(item) for item in self.schema.partition_fields]
+        return AddFile(
+            log_path(file.path),
+            dict(zip(names, file.partition_values, strict=True)),
+            file.size,
+            int(time.time() * 1000),
+            data_change,
+            stats_json(file, data),
+        )

@@ -1,0 +1,185 @@
+"""Partition values as text and back, and the paths of files."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from math import inf, isnan, nan
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.delta.values import directory, file_path, from_text, log_path, texts, to_text
+from penstock.errors import InvalidError, UnsupportedError
+
+_EARLY = datetime(1965, 1, 2, 3, 4, 5, 123456, tzinfo=UTC)
+_DAYS, _MICROS = (-719162, 2932896), (-62135596800000000, 253402300799999999)  # the years 1 to 9999
+_BIG = Decimal("12345678901234567890123456789012345678")
+
+
+@pytest.mark.parametrize(
+    ("value", "type_name", "text"),
+    [
+        ("a/b=c%d$e:f 🚰'\"", "string", "a/b=c%d$e:f 🚰'\""),
+        ("", "string", None),
+        (None, "long", None),
+        (-(2**63), "long", "-9223372036854775808"),
+        (-128, "byte", "-128"),
+        (True, "boolean", "true"),
+        (0.1, "float", "0.1"),
+        (1e300, "double", "1e+300"),
+        (-0.0, "double", "-0.0"),
+        (-inf, "double", "-Infinity"),
+        (Decimal("-0.5"), "decimal(38,10)", "-0.5000000000"),
+        (_BIG, "decimal(38,0)", str(_BIG)),
+        (date(1969, 12, 31), "date", "1969-12-31"),
+        (-719162, "date", "0001-01-01"),
+        (date(9999, 12, 31), "date", "9999-12-31"),
+        (_EARLY, "timestamp", "1965-01-02T03:04:05.123456Z"),
+        (0, "timestamp", "1970-01-01T00:00:00.000000Z"),
+        (_EARLY.replace(tzinfo=None), "timestamp_ntz", "1965-01-02 03:04:05.123456"),
+        (0, "timestamp_ntz", "1970-01-01 00:00:00"),
+        ("é\x01".encode(), "binary", "é\x01"),
+    ],
+)
+def test_texts_of_values(value: Any, type_name: str, text: str | None) -> None:
+    assert to_text(value, type_name) == text
+    read = from_text(text, type_name)
+    if isinstance(value, date | float):
+        assert to_text(read, type_name) == text
+    else:
+        assert read == (None if value == "" else value)
+
+
+@pytest.mark.parametrize(
+    ("text", "type_name", "value"),
+    [
+        ("", "long", None),
+        ("1970-01-01 00:00:00.000001", "timestamp", 1),
+        ("1970-01-01 00:00:01", "timestamp", 1_000_000),
+        ("1970-01-01T00:00:00.001Z", "timestamp", 1000),
+        ("1E-10", "decimal(38,10)", Decimal("1E-10")),
+        ("Infinity", "double", inf),
+        ("1.0E10", "double", 1e10),
+        ("3", "float", 3.0),
+    ],
+)
+def test_texts_of_other_writers(text: str, type_name: str, value: Any) -> None:
+    assert from_text(text, type_name) == value
+
+
+def test_nan() -> None:
+    assert to_text(nan, "double") == "NaN"
+    assert isnan(from_text("NaN", "double"))
+
+
+@pytest.mark.parametrize(
+    ("text", "type_name"),
+    [
+        ("x", "long"),
+        ("300", "byte"),
+        ("1E+999999999", "decimal(5,2)"),
+        ("1.234", "decimal(5,2)"),
+        ("2026-02-30", "date"),
+    ],
+)
+def test_what_is_no_value(text: str, type_name: str) -> None:
+    with pytest.raises(InvalidError, match="no " + type_name.split("(")[0]):
+        from_text(text, type_name)
+
+
+@pytest.mark.parametrize(
+    ("value", "type_name"),
+    [(b"\xff", "binary"), (Decimal("1.234"), "decimal(5,2)"), (Decimal(1000), "decimal(5,2)"), (2932897, "date")],
+)
+def test_what_has_no_text(value: Any, type_name: str) -> None:
+    with pytest.raises(InvalidError):
+        to_text(value, type_name)
+
+
+def test_a_local_time_is_no_instant_and_arrays_are_no_values() -> None:
+    with pytest.raises(InvalidError, match="astimezone"):
+        to_text(datetime(2026, 1, 1), "timestamp")
+    with pytest.raises(UnsupportedError, match="variant"):
+        to_text(1, "variant")
+
+
+@pytest.mark.parametrize(
+    ("type_name", "array"),
+    [
+        ("string", pa.array(["a", "", None, "🚰"])),
+        ("string", pa.array(["a", "", None, "a"]).dictionary_encode()),
+        ("string", pa.array(["a", "", None], pa.large_string())),
+        ("short", pa.array([1, None, -1], pa.int16())),
+        ("boolean", pa.array([True, None, False])),
+        ("float", pa.array([0.1, None, nan, 0.0, -0.0, inf], pa.float32())),
+        ("double", pa.array([0.1, None, nan, 0.0, -0.0, -inf])),
+        ("decimal(38,3)", pa.array([Decimal("-0.005"), None, _BIG / 1000], pa.decimal128(38, 3))),
+        ("date", pa.array([date(1, 1, 1), None, date(9999, 12, 31)])),
+        ("timestamp", pa.array([_EARLY, None, _EARLY], pa.timestamp("us", "Europe/Berlin"))),
+        ("timestamp_ntz", pa.array([_EARLY.replace(tzinfo=None), None], pa.timestamp("us"))),
+        ("binary", pa.array([b"a", b"", None])),
+        ("long", pa.array([], pa.int64())),
+    ],
+)
+def test_texts_of_arrays(type_name: str, array: pa.Array) -> None:
+    found = texts(array, type_name)
+    assert found.type == pa.string()
+    values = [value.astimezone(UTC) if type_name == "timestamp" and value else value for value in array.to_pylist()]
+    assert found.to_pylist() == [to_text(value, type_name) for value in values]
+
+
+_VALUES = st.one_of(
+    st.tuples(st.just("string"), st.text(min_size=1)),
+    st.tuples(st.just("long"), st.integers(-(2**63), 2**63 - 1)),
+    st.tuples(st.just("double"), st.floats(allow_nan=False)),
+    st.tuples(st.just("float"), st.floats(width=32, allow_nan=False)),
+    st.tuples(st.just("date"), st.integers(*_DAYS)),
+    st.tuples(st.sampled_from(["timestamp", "timestamp_ntz"]), st.integers(*_MICROS)),
+    st.tuples(st.just("decimal(38,10)"), st.decimals(-(10**27), 10**27, places=10)),
+    st.tuples(st.just("binary"), st.text(min_size=1).map(str.encode)),
+)
+
+
+@given(_VALUES)
+def test_values_come_back(typed: tuple[str, Any]) -> None:
+    type_name, value = typed
+    assert from_text(to_text(value, type_name), type_name) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (None, "__HIVE_DEFAULT_PARTITION__"),
+        ("", "__HIVE_DEFAULT_PARTITION__"),
+        ("__HIVE_DEFAULT_PARTITION__", "%5F_HIVE_DEFAULT_PARTITION__"),
+        ("2026-01-02 03:04:05", "2026-01-02 03%3A04%3A05"),
+        ("a/b=c%d$e", "a%2Fb%3Dc%25d$e"),
+        ("\x00\t\x7f", "%00%09%7F"),
+        ("🚰 é", "🚰 é"),
+    ],
+)
+def test_directories(value: str | None, name: str) -> None:
+    assert directory(["a=b"], [value]) == f"a%3Db={name}/"
+
+
+def test_log_paths_as_delta_writes_them() -> None:
+    path = directory(["ts"], ["2026-01-02 03:04:05"]) + "x.parquet"
+    assert log_path(path) == "ts=2026-01-02%2003%253A04%253A05/x.parquet"
+    assert directory([], []) == ""
+    assert log_path("s3://bucket/a/b.parquet") == "s3://bucket/a/b.parquet"
+    assert file_path("file:/tmp/a%20b") == "/tmp/a b"
+
+
+@given(st.text(), st.sampled_from(["", "/", "s3://bucket/", "file:///"]))
+def test_paths_come_back(value: str, root: str) -> None:
+    path = root + directory(["p"], [value]) + "f.parquet"
+    assert file_path(log_path(path)) == path
+    assert log_path(path).isascii()
+    name = path.removeprefix(root).split("/")
+    assert len(name) == 2
+    assert unquote(name[0]).removeprefix("p=") == (value or "__HIVE_DEFAULT_PARTITION__")
