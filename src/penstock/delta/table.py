@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 from pyspark.sql import Column as SparkColumn
@@ -190,6 +190,13 @@ class DeltaTable:
     def checkpoint(self) -> None:
         """Write a checkpoint of the newest version, by `deltalake`."""
         logs.checkpoint(self._log)
+
+    def vacuum(self, *, retention: timedelta | None = None, dry_run: bool = False) -> list[str]:
+        """Delete files that no version of the last week, or of a time of your own, has any more, by `deltalake`.
+
+        Files that were linked into other tables are deleted too: those tables do not show in the log.
+        """
+        return logs.vacuum(self._log, retention=retention, dry_run=dry_run, enforce_retention=retention is None)
 
     def _fill(self, scan: Scan, files: Sequence[AddFile]) -> None:
         base = self._writable()
