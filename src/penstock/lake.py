@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -36,6 +35,7 @@ from penstock.model.options import OPTIONS, OptionValue, effective
 from penstock.model.snapshots import Snapshot
 from penstock.spark.schemas import nullable, table_definition
 from penstock.spark.sorting import parse_sort_key
+from penstock.spark.times import instant
 from penstock.statements import define
 from penstock.table import Table
 from penstock.transaction import Shown, Transaction
@@ -353,12 +353,7 @@ class Lake:
 
     def instant(self, time: str | datetime) -> datetime:
         """A time without a zone is in the Spark session's."""
-        try:
-            moment = datetime.fromisoformat(time) if isinstance(time, str) else time
-        except ValueError:
-            raise NotFoundError(f"{time!r} is not a timestamp; write it as 2026-04-10 12:00:00") from None
-        zone = self.spark.conf.get("spark.sql.session.timeZone") or "UTC"
-        return moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(zone))
+        return instant(self.spark, time)
 
     def _frame(self, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
         return self.spark.createDataFrame(list(rows), schema)

@@ -6,19 +6,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
 
-import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.errors import InvalidError, NotFoundError, UnsupportedError
 from penstock.model.columns import Column
-from penstock.spark.schemas import columns_of
+from penstock.spark.schemas import SchemaLike, columns_of, struct_of
 
-SchemaLike: TypeAlias = "str | T.StructType | pa.Schema"
 _PHYSICAL_NAME, _MAPPING_ID = "delta.columnMapping.physicalName", "delta.columnMapping.id"
 _FIELD_ID = "parquet.field.id"
 _NESTED = (T.ArrayType, T.MapType, T.StructType, T.VariantType)
@@ -90,7 +85,7 @@ class TableSchema:
 
 def new_schema(schema: SchemaLike, partitioned_by: Sequence[str]) -> TableSchema:
     """The schema of a new table."""
-    struct = _struct(schema)
+    struct = struct_of(schema)
     _check_names(struct)
     for number, name in enumerate(partitioned_by):
         if name not in struct.names:
@@ -109,20 +104,6 @@ def new_schema(schema: SchemaLike, partitioned_by: Sequence[str]) -> TableSchema
 def to_json(struct: T.StructType) -> str:
     """The `schemaString` of a table."""
     return json.dumps(struct.jsonValue(), separators=(",", ":"), ensure_ascii=False)
-
-
-def _struct(schema: SchemaLike) -> T.StructType:
-    if isinstance(schema, pa.Schema):
-        return from_arrow_schema(schema, prefer_timestamp_ntz=True)
-    if isinstance(schema, T.StructType):
-        return schema
-    try:
-        parsed = T.StructType.fromDDL(schema)
-    except PySparkException as error:
-        raise InvalidError(f"{schema!r} is no list of columns: {str(error).splitlines()[0]}") from None
-    if not isinstance(parsed, T.StructType):
-        raise InvalidError(f"{schema!r} is a type, not a list of columns; write name and type: id BIGINT, city STRING")
-    return parsed
 
 
 def _check_names(struct: T.StructType) -> None:

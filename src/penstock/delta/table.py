@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -28,13 +28,15 @@ from penstock.delta.features import (
 from penstock.delta.log import Log, Snapshot
 from penstock.delta.materialization import filled, lacking, verified
 from penstock.delta.scan import FILE, Scan
-from penstock.delta.schema import SchemaLike, TableSchema, check_supported, new_schema, to_json
+from penstock.delta.schema import TableSchema, check_supported, new_schema, to_json
 from penstock.delta.verification import Report
 from penstock.delta.writing import Writer
-from penstock.errors import ConflictError, InvalidError
+from penstock.errors import ConflictError, InvalidError, PenstockError
 from penstock.spark.assignment import as_column, quoted
 from penstock.spark.removing import has_subquery
+from penstock.spark.schemas import SchemaLike
 from penstock.spark.session import prepare
+from penstock.spark.times import chosen_version
 from penstock.spark.writing import Distribution
 from penstock.storage.filesystems import delete_file
 from penstock.storage.paths import absolute, folder
@@ -82,7 +84,8 @@ class DeltaTable:
 
     def read(self, *, version: int | None = None, timestamp: str | datetime | None = None) -> DataFrame:
         """The rows, now or as of a version or a time; partition values are the log's, whatever the files say."""
-        return self._scan(self._log.snapshot(self._version(version, timestamp))).frame()
+        wanted = chosen_version(self._spark, version, timestamp, self._log.version_at)
+        return self._scan(self._log.snapshot(wanted)).frame()
 
     def append(
         self, frame: DataFrame, *, txn: tuple[str, int] | None = None, distribution: Distribution = "auto"
@@ -105,8 +108,8 @@ class DeltaTable:
         if where is None:
             added = writer.write(rows, distribution)
             return self._commit(base, added, base.files.values(), "WRITE", {"mode": "Overwrite"}, read=everything)
-        predicate = as_column(where)
-        scan = self._scan(base)
+        predicate, scan = as_column(where), self._scan(base)
+        read = self._matching(scan, predicate)
         gone, kept = self._rewritten(scan, writer, predicate)
         try:
             added = [*kept, *writer.write(_satisfying(rows, predicate, str(where)), distribution)]
@@ -114,7 +117,7 @@ class DeltaTable:
             self._discard(kept)
             raise
         parameters = {"mode": "Overwrite", "predicate": str(where)}
-        return self._commit(base, added, gone, "WRITE", parameters, read=self._matching(scan, predicate))
+        return self._commit(base, added, gone, "WRITE", parameters, read=read)
 
     def delete(self, where: str | SparkColumn | None = None) -> int:
         """Delete the rows that a predicate is true for, or all. Files that go whole are not read."""
@@ -122,11 +125,12 @@ class DeltaTable:
         if where is None:
             return self._commit(base, [], base.files.values(), "DELETE", {"predicate": "[]"}, read=everything)
         predicate, scan = as_column(where), self._scan(base)
+        read = self._matching(scan, predicate)
         gone, kept = self._rewritten(scan, self._writer(base), predicate)
         if not gone:
             return base.version
         parameters = {"predicate": json.dumps([str(where)])}
-        return self._commit(base, kept, gone, "DELETE", parameters, read=self._matching(scan, predicate))
+        return self._commit(base, kept, gone, "DELETE", parameters, read=read)
 
     def history(self) -> DataFrame:
         """The commits, the newest first."""
@@ -176,16 +180,10 @@ class DeltaTable:
     def backfill(self) -> int:
         """Write files that lack their partition columns anew, with them: the rows stay the same. Can be stopped and
         run again at any time; the newest version."""
-        for _ in range(_TRIES):
-            scan = self._scan(self._writable())
-            files = lacking(scan)
-            try:
-                for start in range(0, len(files), _FILES_A_COMMIT):
-                    self._fill(scan, files[start : start + _FILES_A_COMMIT])
-                return self.version
-            except ConflictError as error:
-                conflict = error  # a file has gone meanwhile: look again
-        raise conflict
+        paths = [file.decoded_path for file in lacking(self._scan(self._writable()))]
+        for start in range(0, len(paths), _FILES_A_COMMIT):
+            self._fill(frozenset(paths[start : start + _FILES_A_COMMIT]))
+        return self.version
 
     def checkpoint(self) -> None:
         """Write a checkpoint of the newest version, by `deltalake`."""
@@ -198,14 +196,23 @@ class DeltaTable:
         """
         return logs.vacuum(self._log, retention=retention, dry_run=dry_run, enforce_retention=retention is None)
 
-    def _fill(self, scan: Scan, files: Sequence[AddFile]) -> None:
-        base = self._writable()
-        pairs = filled(scan, files)
-        now = int(time.time() * 1000)
-        added = [new for _, new in pairs]
-        actions: list[Action] = [*(old.removed(now, data_change=False) for old, _ in pairs), *added]
-        with _or(lambda: self._discard(added)):
-            commit(self._log, base, actions, "REORG", {"materialize": "partition columns"})
+    def _fill(self, paths: Collection[str]) -> None:
+        """Write those of the files anew that are in the table still."""
+        for _ in range(_TRIES):
+            base = self._writable()
+            scan = self._scan(base)
+            pairs = filled(scan, [file for file in scan.files if file.decoded_path in paths])
+            if not pairs:
+                return
+            now = int(time.time() * 1000)
+            removed = [old.removed(now, data_change=False) for old, _ in pairs]
+            try:
+                with self._or_discarded(base, [new for _, new in pairs]) as added:
+                    commit(self._log, base, [*removed, *added], "REORG", {"materialize": "partition columns"})
+                return
+            except ConflictError as error:
+                conflict = error  # a file has gone meanwhile: look again
+        raise conflict
 
     def _rewritten(self, scan: Scan, writer: Writer, predicate: SparkColumn) -> tuple[list[AddFile], list[AddFile]]:
         """Files with rows that a predicate is true for, and new ones with their other rows."""
@@ -245,11 +252,28 @@ class DeltaTable:
         actions: list[Action] = [Txn(txn[0], txn[1], now)] if txn else []
         actions += [file.removed(now) for file in removed]
         actions += added
-        with _or(lambda: self._discard(added)):
+        with self._or_discarded(base, added):
             done = commit(self._log, base, actions, operation, parameters, read=read)
         if done.skipped:
             self._discard(added)
         return done.version
+
+    @contextmanager
+    def _or_discarded(self, base: Snapshot, added: Sequence[AddFile]) -> Iterator[Sequence[AddFile]]:
+        """Delete new files where their commit fails, unless it came into the log before it broke off."""
+        try:
+            yield added
+        except PenstockError:
+            self._discard(added)
+            raise
+        except BaseException:
+            if not self._has_come_in(base, added):
+                self._discard(added)
+            raise
+
+    def _has_come_in(self, base: Snapshot, added: Sequence[AddFile]) -> bool:
+        since = range(base.version + 1, self._log.latest_version() + 1)
+        return any(action in added for version in since for action in self._log.actions(version))
 
     def _discard(self, files: Sequence[AddFile]) -> None:
         for file in files:
@@ -273,14 +297,6 @@ class DeltaTable:
         metadata = snapshot.metadata
         return TableSchema.of(metadata.schema_string, metadata.partition_columns, dict(metadata.configuration))
 
-    def _version(self, version: int | None, timestamp: str | datetime | None) -> int | None:
-        if timestamp is None:
-            return version
-        if version is not None:
-            raise InvalidError("give version or timestamp, not both")
-        time = datetime.fromisoformat(timestamp) if isinstance(timestamp, str) else timestamp
-        return self._log.version_at(time.astimezone())
-
 
 def _satisfying(rows: DataFrame, predicate: SparkColumn, text: str) -> DataFrame:
     """The rows, of which one that does not satisfy a predicate makes the job fail."""
@@ -289,16 +305,6 @@ def _satisfying(rows: DataFrame, predicate: SparkColumn, text: str) -> DataFrame
     failure = F.raise_error(F.lit(message)).cast(rows.schema[0].dataType)
     checked = F.when(predicate, F.col(quoted(first))).otherwise(failure)
     return rows.select(checked.alias(first), *(F.col(quoted(name)) for name in others))
-
-
-@contextmanager
-def _or(undo: Callable[[], None]) -> Iterator[None]:
-    """Undo what was prepared where something fails."""
-    try:
-        yield
-    except BaseException:
-        undo()
-        raise
 
 
 def _texts(parameters: object) -> dict[str, str]:

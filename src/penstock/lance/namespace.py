@@ -10,7 +10,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.errors import InvalidError, NotFoundError
+from penstock.errors import NotFoundError
 from penstock.lance import evolution
 from penstock.lance.adoption import adopt, as_of
 from penstock.lance.commit import BYTES, ROWS
@@ -21,12 +21,14 @@ from penstock.lance.deleting import delete_rows
 from penstock.lance.leaves import leaf_of, leaves_of, same_shape
 from penstock.lance.manifest import Entry, Manifest, State
 from penstock.lance.scan import Scan, pushed
-from penstock.lance.schemas import SchemaLike, arrow_field, arrow_schema, arrow_type, columns_for
+from penstock.lance.schemas import arrow_field, arrow_schema, arrow_type, columns_for
 from penstock.lance.statements import change_definition, write_rows
 from penstock.lance.store import Store, require_lance
 from penstock.lance.writing import ROWS_PER_FILE
 from penstock.spark.explain import Explanation
+from penstock.spark.schemas import SchemaLike
 from penstock.spark.session import prepare
+from penstock.spark.times import chosen_version
 from penstock.spark.writing import Distribution
 
 _PARTITIONS = "leaf string, location string, partition map<string,string>, version bigint, rows bigint, bytes bigint"
@@ -63,7 +65,7 @@ class Namespace:
 
     def read(self, *, version: int | None = None, timestamp: str | datetime | None = None) -> DataFrame:
         """The rows of all leaves, now or as of a version or a time. Leaves are chosen while Spark plans a query."""
-        return self._scan(self._version(version, timestamp)).frame()
+        return self._scan(chosen_version(self._spark, version, timestamp, self._manifest.version_at)).frame()
 
     def append(self, frame: DataFrame, *, distribution: Distribution = "auto") -> int:
         """Add rows; columns go by name, and those that are not given are NULL."""
@@ -167,14 +169,6 @@ class Namespace:
                 " lance.create"
             )
         return read_definition(self.name, root.properties)
-
-    def _version(self, version: int | None, timestamp: str | datetime | None) -> int | None:
-        if timestamp is None:
-            return version
-        if version is not None:
-            raise InvalidError("give version or timestamp, not both")
-        time = datetime.fromisoformat(timestamp) if isinstance(timestamp, str) else timestamp
-        return self._manifest.version_at(time.astimezone())
 
     def _scan(self, version: int | None = None) -> Scan:
         state = self._manifest.state(version)

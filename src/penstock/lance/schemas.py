@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
-from typing import TypeAlias
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
@@ -15,16 +13,14 @@ from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.lance.definition import field_id
 from penstock.model.columns import Column
-from penstock.spark.schemas import columns_of
-
-SchemaLike: TypeAlias = "str | T.StructType | pa.Schema"
+from penstock.spark.schemas import SchemaLike, columns_of, struct_of
 
 
 def arrow_schema(schema: SchemaLike) -> pa.Schema:
     """A schema as Arrow's: Spark's DDL, a `StructType`, or one already."""
     if isinstance(schema, pa.Schema):
         return schema
-    return to_arrow_schema(_parsed(schema) if isinstance(schema, str) else schema, timezone="UTC")
+    return to_arrow_schema(struct_of(schema), timezone="UTC")
 
 
 def arrow_field(column: str | pa.Field) -> pa.Field:
@@ -89,13 +85,3 @@ def _without_halves(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind):
         return pa.list_(_without_halves(kind.value_type))
     return kind
-
-
-def _parsed(ddl: str) -> T.StructType:
-    try:
-        parsed = T.StructType.fromDDL(ddl)
-    except PySparkException as error:
-        raise InvalidError(f"{ddl!r} is no list of columns: {str(error).splitlines()[0]}") from None
-    if not isinstance(parsed, T.StructType):
-        raise InvalidError(f"{ddl!r} is a type, not a list of columns; write name and type: id BIGINT, city STRING")
-    return parsed

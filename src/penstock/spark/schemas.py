@@ -15,6 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.model.columns import Column
@@ -135,6 +136,21 @@ def table_definition(spark: SparkSession, schema: SchemaLike, *, inlining: bool 
         columns = tuple(definition.spark_column(item) for item in fields)
     check_names(columns, inlining=inlining)
     return TableDefinition(columns, definition.comments)
+
+
+def struct_of(schema: SchemaLike) -> T.StructType:
+    """A schema as Spark's own: parsed from DDL, or converted from Arrow."""
+    if isinstance(schema, pa.Schema):
+        return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    if isinstance(schema, T.StructType):
+        return schema
+    try:
+        parsed = T.StructType.fromDDL(schema)
+    except PySparkException as error:
+        raise InvalidError(f"{schema!r} is no list of columns: {str(error).splitlines()[0]}") from None
+    if not isinstance(parsed, T.StructType):
+        raise InvalidError(f"{schema!r} is a type, not a list of columns; write name and type: id BIGINT, city STRING")
+    return parsed
 
 
 def nullable(schema: T.StructType) -> T.StructType:

@@ -1,0 +1,35 @@
+"""Versions and times as users ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from pyspark.sql import SparkSession
+
+from penstock.errors import InvalidError, NotFoundError
+
+
+def instant(spark: SparkSession, time: str | datetime) -> datetime:
+    """A time; one without a zone is in the Spark session's."""
+    try:
+        moment = datetime.fromisoformat(time) if isinstance(time, str) else time
+    except ValueError:
+        raise NotFoundError(f"{time!r} is not a timestamp; write it as 2026-04-10 12:00:00") from None
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    return moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(zone))
+
+
+def chosen_version(
+    spark: SparkSession,
+    version: int | None,
+    timestamp: str | datetime | None,
+    version_at: Callable[[datetime], int],
+) -> int | None:
+    """The version that is asked for by number or by time; None for the newest."""
+    if timestamp is None:
+        return version
+    if version is not None:
+        raise InvalidError("give version or timestamp, not both")
+    return version_at(instant(spark, timestamp))
