@@ -39,11 +39,13 @@ from penstock.spark.sorting import check_sort_key, parse_sort_key
 from penstock.spark.target_rows import expressions
 from penstock.spark.types import has_nanoseconds
 from penstock.spark.writing import Distribution
-from penstock.statements import change, define, evolve, insert, remove
+from penstock.statements import add_files, change, define, evolve, insert, remove
 from penstock.statements.target import Target, target_of
+from penstock.storage.parquet.name_matching import Rules
 from penstock.transaction import Shown, Transaction
 
 if TYPE_CHECKING:
+    from penstock.delta import DeltaTable
     from penstock.lake import Lake
 
 Bound = int | str | datetime
@@ -205,6 +207,46 @@ class Table:
             self.insert_into(transaction, df, by_name=by_name, distribution=distribution)
         return transaction.snapshot
 
+    def add_files(
+        self,
+        paths: str | Sequence[str],
+        *,
+        allow_missing: bool = False,
+        ignore_extra_columns: bool = False,
+        hive_partitioning: bool | None = None,
+    ) -> Snapshot | None:
+        """Link Parquet files into the table as they are; no row is copied. Columns go by name, in any case.
+
+        Types must be the table's or narrower ones. `allow_missing` lets a column that a file lacks read as NULL or as
+        the default it was added with, `ignore_extra_columns` hides columns that the table lacks. A directory like
+        `region=EU` gives that column's value, whatever the file says, unless `hive_partitioning` is False. Paths are
+        files, not patterns. An error names file and column, and changes nothing.
+
+        The files are the lake's from then on: DuckLake's clean-up, this one's or DuckDB's, may delete them when no
+        snapshot shows them any more. Nobody else may change, move or delete them.
+        """
+        rules = Rules(allow_missing, ignore_extra_columns, hive_partitioning)
+        given = [paths] if isinstance(paths, str) else list(paths)
+        with self.lake.changing() as transaction:
+            add_files.add(transaction, self.lake.spark, self._target(transaction), given, rules)
+        return transaction.snapshot
+
+    def add_delta(self, table: DeltaTable) -> Snapshot | None:
+        """Link the live files of a Delta table's newest version into this one, which has the same columns by name.
+
+        How either is partitioned does not matter: every file must hold its partition columns, as those of a table
+        with materialized partition columns do (`table.backfill()` writes them into older files).
+
+        Two owners share the files then, and neither knows of the other. Delta's VACUUM deletes those that the Delta
+        table has replaced or dropped since, and this lake still shows them; DuckLake's clean-up (after a delete, a
+        compaction and the expiry of snapshots, here or in DuckDB) deletes those that the Delta table may still show.
+        While both are in use, neither vacuum the one nor clean up the other; where the Delta table is to go for good,
+        remove its log, not its files. Rows that come to the Delta table later are not here.
+        """
+        with self.lake.changing() as transaction:
+            add_files.add_delta(transaction, self.lake.spark, self._target(transaction), table)
+        return transaction.snapshot
+
     def overwrite(
         self,
         df: DataFrame,
@@ -257,9 +299,7 @@ class Table:
         distribution: Distribution = "auto",
     ) -> None:
         """The part of `append` that a transaction's other statements share."""
-        info = self._info(transaction.shown())
-        target = target_of(transaction, info, self.lake.attached_options)
-        insert.insert(transaction, target, df, by_name=by_name, distribution=distribution)
+        insert.insert(transaction, self._target(transaction), df, by_name=by_name, distribution=distribution)
 
     def add_column(self, column: str) -> Snapshot | None:
         """Add a column or a struct's field: `note STRING DEFAULT 'none'`, `s.field INT`, `list.element.field INT`."""
@@ -417,6 +457,9 @@ class Table:
             nanoseconds = in_full and any(map(has_nanoseconds, target.columns))
             scan = self._scan(shown, row_ids=True, addresses=True, nanoseconds=nanoseconds)
             return target, scan, scan.contents()
+
+    def _target(self, transaction: Transaction) -> Target:
+        return target_of(transaction, self._info(transaction.shown()), self.lake.attached_options)
 
     def _info(self, shown: Shown) -> TableInfo:
         return objects.find_table(shown.database, shown.at, shown.data_path, self.schema_name, self.name)

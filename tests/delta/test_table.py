@@ -109,7 +109,8 @@ def test_pruning_and_reading_one_partition(spark: SparkSession, tmp_path: Path) 
     expected = stored(sales(spark, 30).union(sales(spark, 30, first=100)).union(sales(spark, 30, first=200)))
     for where in (
         "region = 'EU'", "region IS NULL", "region > 'a' AND day = date'2025-12-10'", "id > 210", "s.a = 101",
-        "ts >= timestamp'2025-12-14 00:00:00'", "amount < 0", "f = 0.0", "isnan(f)", "day < date'1970-01-01' OR id = 7",
+        "ts >= timestamp'2025-12-14 00:00:00'", "amount < 0", "f = 0.0", "f > 500", "isnan(f)",
+        "day < date'1970-01-01' OR id = 7",
         "region = 'tab\\there'", "region LIKE 'é%'",
     ):  # fmt: skip
         assert in_order(table.read().where(where).collect()) == in_order(expected.where(where).collect()), where

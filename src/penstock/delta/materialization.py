@@ -20,7 +20,7 @@ from penstock.model.columns import Column
 from penstock.spark.tasks import writing_tasks
 from penstock.storage.filesystems import make_directory, open_file, open_output
 from penstock.storage.parquet.names import new_file_name, new_write_id
-from penstock.storage.parquet.schema import file_schema
+from penstock.storage.parquet.schema import columns_with_statistics, file_schema
 
 _TASK = "number bigint, path string, partition_values string"
 _RESULT = "told binary"
@@ -67,7 +67,10 @@ class FillJob:
             file = pq.ParquetFile(opened)
             kept = [item for item in file.schema_arrow if item.name not in self.types]
             schema = pa.schema([*kept, *added])
-            with pq.ParquetWriter(out, schema, compression="snappy", version="2.6", store_schema=False) as writer:
+            statistics = columns_with_statistics(schema)
+            with pq.ParquetWriter(
+                out, schema, compression="snappy", version="2.6", store_schema=False, write_statistics=statistics
+            ) as writer:
                 for group in range(file.num_row_groups):
                     rows = file.read_row_group(group, columns=[item.name for item in kept])
                     constants = [_repeated(values.get(item.name), item, self.types, rows.num_rows) for item in added]

@@ -272,8 +272,10 @@ class DeltaTable:
             raise
 
     def _has_come_in(self, base: Snapshot, added: Sequence[AddFile]) -> bool:
+        own = {file.key for file in added}
         since = range(base.version + 1, self._log.latest_version() + 1)
-        return any(action in added for version in since for action in self._log.actions(version))
+        actions = (action for version in since for action in self._log.actions(version))
+        return any(isinstance(action, AddFile) and action.key in own for action in actions)
 
     def _discard(self, files: Sequence[AddFile]) -> None:
         for file in files:

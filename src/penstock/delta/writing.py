@@ -93,10 +93,14 @@ class Writer:
             column = F.col(f"c{places[item.name]}")
             partition = item.name in self.schema.partition_columns
             if partition and isinstance(item.dataType, T.StringType | T.BinaryType):
-                return F.when(F.length(column) > 0, column)
-            return column
+                column = F.when(F.length(column) > 0, column)
+            return column if item.nullable or not partition else F.coalesce(column, self._no_null(item))
 
         return numbered.select(*(value(item).alias(f"v{i}") for i, item in enumerate(fields)))
+
+    def _no_null(self, item: T.StructField) -> SparkColumn:
+        message = f"penstock.errors.InvalidError: {self.root}: column {item.name!r} takes no NULL, nor ''"
+        return F.raise_error(F.lit(message)).cast(item.dataType)
 
     def _keys(self, columns: Sequence[Column]) -> tuple[PartitionKey, ...]:
         first = len(columns) - len(self.schema.partition_columns)

@@ -86,6 +86,11 @@ def _loader(spark: SparkSession) -> Any:
         return _loaders[gateway]
 
 
+def activate(spark: SparkSession) -> None:
+    """Make a session the one of this thread, which Spark asks for settings when it plans."""
+    _jvm(spark).SparkSession.setActiveSession(spark._jsparkSession)
+
+
 def query_execution(frame: DataFrame) -> Any:
     """What Spark makes of a query: its plans."""
     jframe: Any = frame._jdf

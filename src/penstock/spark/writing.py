@@ -18,7 +18,7 @@ from penstock.model.statistics import WrittenFile
 from penstock.model.types import Type
 from penstock.partitioning import Day, Hour, Month, Transform, Year
 from penstock.spark.crossing import Decimals, in_batches_of, unweighed_batches, with_decimals
-from penstock.spark.jvm import query_execution
+from penstock.spark.jvm import activate, query_execution
 from penstock.spark.tasks import raised_by_tasks, writing_tasks
 from penstock.storage.parquet import WritePlan, write_files
 from penstock.storage.parquet.partitions import in_order
@@ -130,6 +130,7 @@ def distributed(
     no more than a few, for each writes to every partition, or else shuffles. What was repartitioned or coalesced stays
     as it is.
     """
+    activate(frame.sparkSession)
     with raised_by_tasks():  # Spark computes constant rows when it plans
         return _distributed(frame, keys, target_file_size, distribution)
 

@@ -13,7 +13,7 @@ from penstock.storage.filesystems import delete_file, make_directory, open_file,
 from penstock.storage.parquet.names import new_file_name
 from penstock.storage.parquet.observations import beside_footer
 from penstock.storage.parquet.plan import WritePlan
-from penstock.storage.parquet.schema import file_schema
+from penstock.storage.parquet.schema import columns_with_statistics, file_schema
 from penstock.storage.parquet.statistics import footer_statistics
 from penstock.storage.parquet.values import check_not_null, to_file_form
 
@@ -83,6 +83,7 @@ class ArrowFile(OpenFile):
             compression_level=plan.options.compression_level,
             store_schema=False,
             store_decimal_as_integer=True,
+            write_statistics=columns_with_statistics(self._schema),
             metadata_collector=self._footers,
         )
 

@@ -17,6 +17,8 @@ from penstock.storage.parquet.texts import Value
 # PyArrow leaves longer bounds out of its footers.
 _LONGEST_IN_FOOTER = 4096
 _EVERY_DIGIT = Context(prec=80)
+# Types that are kept as floats: their statistics are not in footers.
+FLOATING = ("float32", "float64", "int128", "uint128")
 Wanted = Callable[[Column], bool]
 
 
@@ -70,10 +72,10 @@ class Observations:
 
 
 def beside_footer(columns: tuple[Column, ...]) -> Observations:
-    """What PyArrow's footers lack: NaN and the sign of zero, long texts, the NULLs of geometries."""
+    """What our footers lack: all of floats, long texts, the NULLs of geometries."""
     return Observations(
         columns,
-        counted=lambda leaf: leaf.type.name == "geometry",
+        counted=lambda leaf: leaf.type.name in ("geometry", *FLOATING),
         bounded=lambda leaf: leaf.type.order in (Order.FLOAT, Order.TEXT, Order.BYTES) and leaf.type.name != "uuid",
     )
 

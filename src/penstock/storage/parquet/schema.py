@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from penstock.model.columns import Column
 
@@ -56,6 +57,9 @@ _TYPES = {
 }
 
 
+_with_statistics: dict[str, list[str]] = {}  # by the text of a schema: thousands of files may have the same
+
+
 def file_schema(columns: Iterable[Column], row_ids: bool, *, ids: bool = True) -> pa.Schema:
     """The schema of a file that PyArrow writes, without field ids where the table has none."""
     fields = [file_field(column, ids) for column in columns]
@@ -81,6 +85,22 @@ def file_type(column: Column, ids: bool = True) -> pa.DataType:
             return pa.decimal128(column.type.precision, column.type.scale)
         case name:
             return _TYPES[name]
+
+
+def columns_with_statistics(schema: pa.Schema) -> list[str]:
+    """The paths of a file's columns that get statistics in its footer: all but floats.
+
+    PyArrow leaves NaN out of the bounds of floats and does not say so: to readers NaN is greater than every number, and
+    they would skip row groups that hold a match.
+    """
+    text = str(schema)
+    if text not in _with_statistics:
+        sink = pa.BufferOutputStream()
+        pq.ParquetWriter(sink, schema, store_schema=False).close()
+        columns = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
+        exact = [column.path for column in columns if column.physical_type not in ("FLOAT", "DOUBLE")]
+        _with_statistics[text] = exact
+    return _with_statistics[text]
 
 
 def needs_duckdb(columns: Iterable[Column]) -> bool:

@@ -1,0 +1,121 @@
+"""Staging files that others wrote: linked by their absolute paths, their columns mapped by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.catalog.databases import Database
+from penstock.catalog.visibility import At
+from penstock.catalog.writing.staging import Staging
+from penstock.model.files import MappedField
+from penstock.model.statistics import ColumnStatistics
+from penstock.partitioning import Identity, PartitionSpec
+from penstock.storage.parquet.name_matching import ForeignFile
+from penstock.storage.paths import resolve
+
+Mapping = tuple[MappedField, ...]
+
+
+def known_paths(database: Database, at: At, table_id: int, table_path: str) -> set[str]:
+    """The files that a table has."""
+    sql = f"SELECT path, path_is_relative FROM ducklake_data_file WHERE table_id = ? AND {at.visible()}"
+    return {resolve(table_path, path, bool(is_relative)) for path, is_relative in database.query(sql, [table_id])}
+
+
+def known_mappings(database: Database, table_id: int) -> dict[Mapping, int]:
+    """The table's mappings, each with its id."""
+    rows = database.query(
+        """SELECT m.mapping_id, n.column_id, n.source_name, n.target_field_id, n.parent_column, n.is_partition
+           FROM ducklake_column_mapping m JOIN ducklake_name_mapping n ON n.mapping_id = m.mapping_id
+           WHERE m.table_id = ? AND m.type = 'map_by_name' ORDER BY m.mapping_id, n.column_id""",
+        [table_id],
+    )
+    found: dict[int, list[MappedField]] = {}
+    for number, place, name, column_id, parent, is_partition in rows:
+        found.setdefault(number, []).append(MappedField(place, name, column_id, parent, bool(is_partition)))
+    return {tuple(fields): number for number, fields in found.items()}
+
+
+def link_files(
+    staging: Staging, table_id: int, spec: PartitionSpec | None, known: dict[Mapping, int], files: Iterable[ForeignFile]
+) -> None:
+    """Make files part of a table, whose mappings are `known`; one of the same names is used again.
+
+    A file belongs to a partition where its directories give the value of every column that the table is partitioned
+    by. The others have none, like those from before a table was partitioned: their statistics prune them.
+    """
+    growth = staging.growing(table_id)
+    for file in files:
+        mapping_id = known.get(file.mapping)
+        if mapping_id is None:
+            mapping_id = known[file.mapping] = _add_mapping(staging, table_id, file.mapping)
+        file_id = staging.numbers.file_id()
+        values = _partition_values(spec, file)
+        staging.add_versioned(
+            "ducklake_data_file",
+            data_file_id=file_id,
+            table_id=table_id,
+            path=file.path,
+            path_is_relative=False,
+            file_format="parquet",
+            record_count=file.record_count,
+            file_size_bytes=file.size,
+            footer_size=file.footer_size,
+            row_id_start=growth.row_ids,
+            partition_id=spec.partition_id if spec and values else None,
+            mapping_id=mapping_id,
+        )
+        for index, value in enumerate(values):
+            staging.add(
+                "ducklake_file_partition_value",
+                data_file_id=file_id,
+                table_id=table_id,
+                partition_key_index=index,
+                partition_value=value,
+            )
+        columns = [statistics.storable() for statistics in file.columns]
+        for statistics in columns:
+            _add_statistics(staging, file_id, table_id, statistics)
+        growth.records += file.record_count
+        growth.row_ids += file.record_count
+        growth.file_bytes += file.size
+        growth.statistics.append(columns)
+        staging.log("inserted_into_table", table_id)
+
+
+def _add_mapping(staging: Staging, table_id: int, mapping: Mapping) -> int:
+    number = staging.numbers.file_id()  # the documents say catalog ids; the extension counts mappings with the files
+    staging.add("ducklake_column_mapping", mapping_id=number, table_id=table_id, type="map_by_name")
+    for item in mapping:
+        staging.add(
+            "ducklake_name_mapping",
+            mapping_id=number,
+            column_id=item.id,
+            source_name=item.source_name,
+            target_field_id=item.column_id,
+            parent_column=item.parent_id,
+            is_partition=item.is_partition,
+        )
+    return number
+
+
+def _partition_values(spec: PartitionSpec | None, file: ForeignFile) -> list[str]:
+    fields = spec.fields if spec else ()
+    told = all(isinstance(item.transform, Identity) and item.column_id in file.hive for item in fields)
+    return [file.hive[item.column_id] for item in fields] if told else []
+
+
+def _add_statistics(staging: Staging, file_id: int, table_id: int, statistics: ColumnStatistics) -> None:
+    staging.add(
+        "ducklake_file_column_stats",
+        data_file_id=file_id,
+        table_id=table_id,
+        column_id=statistics.column_id,
+        column_size_bytes=statistics.size,
+        value_count=statistics.value_count,
+        null_count=statistics.null_count,
+        min_value=statistics.minimum,
+        max_value=statistics.maximum,
+        contains_nan=statistics.contains_nan,
+        extra_stats=statistics.extra,
+    )

@@ -1,0 +1,171 @@
+"""Statements that link files into a table: no row is copied."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T  # noqa: N812
+
+from penstock.catalog.writing.added_files import known_mappings, known_paths, link_files
+from penstock.errors import InvalidError, PenstockError, UnsupportedError
+from penstock.model.columns import Column, find_column
+from penstock.statements.target import Target
+from penstock.storage.parquet.name_matching import ForeignFile, Rules, described
+from penstock.storage.paths import absolute
+from penstock.transaction import Transaction
+
+if TYPE_CHECKING:
+    from penstock.delta import DeltaTable
+    from penstock.delta.schema import TableSchema
+
+_MOST_TASKS = 200
+_MOST_SHOWN = 5
+_RESULT = "told binary"
+
+
+@dataclass(frozen=True)
+class _DescribeJob:
+    """Paths in; out comes for each the file as the table can hold it, or the error that says why not."""
+
+    columns: tuple[Column, ...]
+    rules: Rules
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            told = [pickle.dumps(self._described(path)) for path in batch["path"].to_pylist()]
+            yield pa.RecordBatch.from_pydict({"told": pa.array(told, pa.binary())})
+
+    def _described(self, path: str) -> ForeignFile | PenstockError:
+        try:
+            return described(path, self.columns, self.rules)
+        except PenstockError as error:
+            return error
+
+
+def add(transaction: Transaction, spark: SparkSession, target: Target, paths: Sequence[str], rules: Rules) -> None:
+    """Stage files, whose footers Spark's tasks read. Files without rows are left out, as the extension does it."""
+    located = [_located(path) for path in paths]
+    _check_new(transaction, target, located)
+    files = _described(spark, located, _DescribeJob(target.columns, rules))
+    link(transaction, target, files)
+
+
+def link(transaction: Transaction, target: Target, files: Sequence[ForeignFile]) -> None:
+    with_rows = [file for file in files if file.record_count]
+    if with_rows:
+        known = known_mappings(transaction.shown().database, target.info.id)
+        link_files(transaction.staging, target.info.id, target.spec, known, with_rows)
+
+
+def add_delta(transaction: Transaction, spark: SparkSession, target: Target, table: DeltaTable) -> None:
+    """Stage the live files of a Delta table's newest version."""
+    from penstock.delta.materialization import verified
+
+    scan = table._scan(table._log.snapshot())  # one version for all that follows
+    where = f"the Delta table {table.path}"
+    if any(file.deletion_vector for file in scan.files):
+        raise UnsupportedError(
+            f"{where} has files with deletion vectors, which DuckLake does not know; write those files anew first: "
+            "table.overwrite(table.read()), or Delta's REORG TABLE ... APPLY (PURGE)"
+        )
+    names = _delta_names(scan.schema, target.columns, f"{where} and {target.info.full_name}")
+    report = verified(scan) if scan.schema.partition_columns else None
+    if report is not None and not report.ok:
+        raise InvalidError(
+            f"{where} does not hold its partition columns in every file, so nobody else can read them; "
+            f"call backfill() on it first: {report}"
+        )
+    paths = [_located(scan.path_of(file)) for file in scan.files]
+    _check_new(transaction, target, paths)
+    # Delta adds and drops columns without touching files. Where files go by ids, a name alone does not tell.
+    lax = scan.schema.mapping != "id"
+    rules = Rules(allow_missing=lax, ignore_extra_columns=True, hive_partitioning=False, names=names)
+    files = _described(spark, paths, _DescribeJob(target.columns, rules))
+    _check_defaults(target, files)
+    link(transaction, target, files)
+
+
+def _located(path: str) -> str:
+    return absolute(path.removeprefix("file://"))
+
+
+def _check_new(transaction: Transaction, target: Target, paths: Sequence[str]) -> None:
+    if not paths:
+        return
+    shown = transaction.shown()
+    seen = known_paths(shown.database, shown.at, target.info.id, target.info.path)
+    for path in paths:
+        if path in seen:
+            raise InvalidError(
+                f"{path} is in {target.info.full_name} already, or was named twice; its rows would be there twice: "
+                "leave it out"
+            )
+        seen.add(path)
+
+
+def _described(spark: SparkSession, paths: Sequence[str], job: _DescribeJob) -> list[ForeignFile]:
+    """The files in the order of their paths."""
+    if not paths:
+        return []
+    rows = spark.createDataFrame([(path,) for path in paths], "path string").repartition(min(len(paths), _MOST_TASKS))
+    told = [pickle.loads(row.told) for row in rows.mapInArrow(job, _RESULT).collect()]
+    errors = [answer for answer in told if isinstance(answer, PenstockError)]
+    if errors:
+        shown = "\n".join(sorted(str(error) for error in errors)[:_MOST_SHOWN])
+        more = f"\nand {len(errors) - _MOST_SHOWN} files more" if len(errors) > _MOST_SHOWN else ""
+        raise type(errors[0])(f"{shown}{more}\nnothing was added")
+    order = {path: place for place, path in enumerate(paths)}
+    return sorted(told, key=lambda file: order[file.path])
+
+
+def _delta_names(schema: TableSchema, columns: Sequence[Column], both: str) -> dict[int, str]:
+    """The names in files of the table's columns; an error where the two schemas do not have the same."""
+    names: dict[int, str] = {}
+
+    def level(fields: Sequence[T.StructField], own: Sequence[Column], above: str) -> None:
+        matched = {}
+        for item in fields:
+            column = find_column(own, item.name)
+            if column is None:
+                raise _unlike(both, above + item.name, "the DuckLake table")
+            matched[column.id] = item
+            names[column.id] = schema.physical_name(item)
+            visit(item.dataType, column, f"{above}{item.name}.")
+        for column in own:
+            if column.id not in matched:
+                raise _unlike(both, above + column.name, "the Delta table")
+
+    def visit(kind: T.DataType, column: Column, above: str) -> None:
+        match kind:
+            case T.StructType() if column.type.name == "struct":
+                level(kind.fields, column.children, above)
+            case T.ArrayType() if column.type.name == "list":
+                visit(kind.elementType, column.children[0], above)
+            case T.MapType() if column.type.name == "map":
+                visit(kind.keyType, column.children[0], above)
+                visit(kind.valueType, column.children[1], above)
+
+    level(schema.struct.fields, columns, "")
+    return names
+
+
+def _unlike(both: str, name: str, without: str) -> InvalidError:
+    return InvalidError(f"{both} need the same columns: {without} has no {name!r}; add it, or drop it from the other")
+
+
+def _check_defaults(target: Target, files: Sequence[ForeignFile]) -> None:
+    """What a Delta file lacks is NULL there; in DuckLake it is the default that the column was added with."""
+    with_default = [item for column in target.columns for item in column.walk() if item.initial_default is not None]
+    for file in files if with_default else ():
+        mapped = {item.column_id for item in file.mapping}
+        for column in islice((item for item in with_default if item.id not in mapped), 1):
+            raise InvalidError(
+                f"{file.path} lacks column {column.name!r}, which is NULL in the Delta table and would read as "
+                f"{column.initial_default!r} here; write the Delta table anew (table.overwrite(table.read())) first"
+            )
