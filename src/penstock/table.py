@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.catalog import objects
@@ -21,32 +19,24 @@ from penstock.catalog.inlined import inlined_delete_table
 from penstock.catalog.snapshots import latest_snapshot, snapshot_from_time
 from penstock.errors import InvalidError, NotFoundError
 from penstock.merge import Merge
-from penstock.model import evolution
-from penstock.model.changes import quoted_name
-from penstock.model.columns import Column, find_column
-from penstock.model.objects import SortKey, TableInfo
-from penstock.model.options import effective
+from penstock.model.columns import Column
 from penstock.model.snapshots import Snapshot
-from penstock.partitioning import PartitionSpec
-from penstock.spark.assignment import as_column, quoted
+from penstock.spark.assignment import as_column
 from penstock.spark.change_feed import ChangeFeed, Feed
 from penstock.spark.explain import Explanation, explain
-from penstock.spark.insert_defaults import default_of
 from penstock.spark.scan import Contents, Scan
-from penstock.spark.schemas import column_to_add, type_of
 from penstock.spark.shape import Shape
-from penstock.spark.sorting import check_sort_key, parse_sort_key
 from penstock.spark.target_rows import expressions
 from penstock.spark.types import has_nanoseconds
 from penstock.spark.writing import Distribution
 from penstock.statements import add_files, change, define, evolve, insert, remove
 from penstock.statements.target import Target, target_of
 from penstock.storage.parquet.name_matching import Rules
+from penstock.table_definition import TableDefinition
 from penstock.transaction import Shown, Transaction
 
 if TYPE_CHECKING:
     from penstock.delta import DeltaTable
-    from penstock.lake import Lake
 
 Bound = int | str | datetime
 _FILES = """data_file string, data_file_size_bytes long, data_file_footer_size long, data_file_encryption_key binary,
@@ -55,12 +45,8 @@ _FILES = """data_file string, data_file_size_bytes long, data_file_footer_size l
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(TableDefinition):
     """A table by name. Each call shows it at the lake's current snapshot, or at the one that is asked for."""
-
-    lake: Lake
-    schema_name: str
-    name: str
 
     def __repr__(self) -> str:
         return f"Table({self.schema_name}.{self.name} of {self.lake!r})"
@@ -152,49 +138,9 @@ class Table:
             raise NotFoundError(f"the {name} of the changes: {error}") from None
 
     @property
-    def info(self) -> TableInfo:
-        """The table's row in the catalog."""
-        return self._info(self.lake.shown())
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        shown = self.lake.shown()
-        return objects.columns_at(objects.column_versions(shown.database, self._info(shown).id), shown.at)
-
-    @property
     def schema(self) -> T.StructType:
         """The Spark schema of `read()`."""
         return self._scan(self.lake.shown()).schema
-
-    @property
-    def tags(self) -> dict[str, str | None]:
-        shown = self.lake.shown()
-        return objects.tags(shown.database, shown.at, self._info(shown).id)
-
-    @property
-    def comment(self) -> str | None:
-        return self.tags.get("comment")
-
-    def column_tags(self, name: str) -> dict[str, str | None]:
-        """The tags of a column (its comment is the tag `comment`)."""
-        shown = self.lake.shown()
-        return objects.column_tags(shown.database, shown.at, self._info(shown).id, self._column(name).id)
-
-    @property
-    def partition_spec(self) -> PartitionSpec | None:
-        """How new rows are partitioned, or None."""
-        shown = self.lake.shown()
-        return objects.current_partition_spec(shown.database, shown.at, self._info(shown).id)
-
-    @property
-    def sort_order(self) -> tuple[SortKey, ...]:
-        shown = self.lake.shown()
-        return objects.sort_order(shown.database, shown.at, self._info(shown).id)
-
-    def option(self, name: str) -> str | None:
-        """The value that holds: the table's, else its schema's, the lake's, the one attached with, or the default."""
-        info = self.info
-        return effective(name, self.lake.catalog.options(), info.schema.id, info.id, self.lake.attached_options)
 
     def append(self, df: DataFrame, *, by_name: bool = False, distribution: Distribution = "auto") -> Snapshot | None:
         """Add the rows of a DataFrame, by position as SQL's INSERT, or by name with defaults for what is not given.
@@ -301,78 +247,6 @@ class Table:
         """The part of `append` that a transaction's other statements share."""
         insert.insert(transaction, self._target(transaction), df, by_name=by_name, distribution=distribution)
 
-    def add_column(self, column: str) -> Snapshot | None:
-        """Add a column or a struct's field: `note STRING DEFAULT 'none'`, `s.field INT`, `list.element.field INT`."""
-        new = column_to_add(self.lake.spark, column)
-        with self.lake.changing() as transaction:
-            info = self._info(transaction.shown())
-            has_rows = evolve.has_rows(transaction, info)
-            evolve.change_columns(
-                transaction, info,
-                lambda columns, next_id: evolution.add_column(
-                    columns, next_id, new.parent, new.column, has_rows=has_rows, inlining=self._inlines()
-                ),
-                self._inlines(),
-            )  # fmt: skip
-            if new.comment is not None:
-                added = evolution.find_at(evolve.columns_of(transaction, info), (*new.parent, new.column.name))
-                define.set_column_tags(transaction, info, added.id, {"comment": new.comment})
-        return transaction.snapshot
-
-    def drop_column(self, path: str, *, if_exists: bool = False) -> Snapshot | None:
-        """Drop a column, or a struct's field by its path."""
-        with self.lake.changing() as transaction:
-            info = self._info(transaction.shown())
-            if if_exists and not evolve.exists(transaction, info, path):
-                return transaction.staging.base
-            in_use = evolve.columns_in_use(transaction, info)
-            self._evolve(transaction, lambda columns, _: evolution.drop_column(columns, path, in_use=in_use))
-        return transaction.snapshot
-
-    def rename_column(self, path: str, name: str) -> Snapshot | None:
-        """Rename a column, or a struct's field by its path; the new name is without the path."""
-        with self.lake.changing() as transaction:
-            info = self._info(transaction.shown())
-            evolve.rename_in_sort_order(transaction, info, path, name)
-            self._evolve(
-                transaction,
-                lambda columns, _: evolution.rename_column(columns, path, name, inlining=self._inlines()),
-            )
-        return transaction.snapshot
-
-    def set_type(self, path: str, type: str | T.DataType | pa.DataType) -> Snapshot | None:
-        """Promote a column or field to a wider type, by DuckLake's table of promotions."""
-        new = type_of(self.lake.spark, type)
-        with self.lake.changing() as transaction:
-            in_use = evolve.columns_in_use(transaction, self._info(transaction.shown()))
-            self._evolve(
-                transaction, lambda columns, next_id: evolution.set_type(columns, next_id, path, new, in_use=in_use)
-            )
-        return transaction.snapshot
-
-    def set_not_null(self, path: str) -> Snapshot | None:
-        """Refuse NULLs in a column from now on; an error if there are any."""
-        with self.lake.changing() as transaction:
-            names = evolution.parse_path(path)
-            column = evolution.find_at(self.columns, names)
-            nulls = len(names) == 1 and not self.read().where(F.col(quoted(column.name)).isNull()).isEmpty()
-            self._evolve(transaction, lambda columns, _: evolution.set_not_null(columns, path, has_nulls=nulls))
-        return transaction.snapshot
-
-    def drop_not_null(self, path: str) -> Snapshot | None:
-        return self._simply(lambda columns, _: evolution.drop_not_null(columns, path))
-
-    def set_default(self, path: str, default: str) -> Snapshot | None:
-        """The value of a column in rows that do not give one: a Spark SQL constant, or an expression DuckDB knows."""
-        with self.lake.changing() as transaction:
-            column = evolution.find_at(self.columns, evolution.parse_path(path))
-            value = default_of(self.lake.spark, column, default)
-            self._evolve(transaction, lambda columns, _: evolution.set_default(columns, path, value))
-        return transaction.snapshot
-
-    def drop_default(self, path: str) -> Snapshot | None:
-        return self._simply(lambda columns, _: evolution.drop_default(columns, path))
-
     def rename(self, name: str) -> Table:
         """Rename the table within its schema; its files stay where they are."""
         with self.lake.changing() as transaction:
@@ -380,64 +254,6 @@ class Table:
             define.rename_table(transaction, info, name)
             evolve.reshape(transaction, info, inlines)
         return Table(self.lake, self.schema_name, name)
-
-    def drop(self, *, if_exists: bool = False) -> Snapshot | None:
-        return self.lake.drop_table(quoted_name(self.schema_name, self.name), if_exists=if_exists)
-
-    def set_comment(self, comment: str | None) -> Snapshot | None:
-        return self.set_tags(comment=comment)
-
-    def set_tags(self, **tags: str | None) -> Snapshot | None:
-        """Set tags of the table; None takes one away."""
-        with self.lake.changing() as transaction:
-            define.set_table_tags(transaction, self._info(transaction.shown()), tags)
-        return transaction.snapshot
-
-    def set_column_tags(self, name: str, **tags: str | None) -> Snapshot | None:
-        """Set tags of a column (its comment is the tag `comment`); None takes one away."""
-        with self.lake.changing() as transaction:
-            define.set_column_tags(transaction, self._info(transaction.shown()), self._column(name).id, tags)
-        return transaction.snapshot
-
-    def set_partitioned_by(self, *fields: str) -> Snapshot | None:
-        """Partition new rows by columns and transforms of them; files that are there stay as they are."""
-        with self.lake.changing() as transaction:
-            evolve.set_partitioned_by(transaction, self._info(transaction.shown()), fields, self._inlines())
-        return transaction.snapshot
-
-    def reset_partitioned_by(self) -> Snapshot | None:
-        return self.set_partitioned_by()
-
-    def set_sorted_by(self, *keys: str) -> Snapshot | None:
-        """Sort new rows within their files: columns or expressions as in ORDER BY, `ts DESC NULLS LAST`."""
-        parsed = [parse_sort_key(text) for text in keys]
-        with self.lake.changing() as transaction:
-            self.check_sort_keys(self.columns, parsed)
-            evolve.set_sorted_by(transaction, self._info(transaction.shown()), parsed)
-        return transaction.snapshot
-
-    def reset_sorted_by(self) -> Snapshot | None:
-        return self.set_sorted_by()
-
-    def check_sort_keys(self, columns: Sequence[Column], keys: Sequence[SortKey]) -> None:
-        for key in keys:
-            check_sort_key(self.lake.spark, columns, key, f"{self.schema_name}.{self.name}")
-
-    def _simply(self, change: evolve.Change) -> Snapshot | None:
-        with self.lake.changing() as transaction:
-            self._evolve(transaction, change)
-        return transaction.snapshot
-
-    def _evolve(self, transaction: Transaction, change: evolve.Change) -> None:
-        evolve.change_columns(transaction, self._info(transaction.shown()), change, self._inlines())
-
-    def _column(self, name: str) -> Column:
-        """The column of a name, or the field at a path."""
-        return find_column(self.columns, name) or evolution.find_at(self.columns, name)
-
-    def _inlines(self) -> bool:
-        """Whether small inserts are kept in the catalog."""
-        return int(self.option("data_inlining_row_limit") or 0) > 0
 
     def _remove(self, transaction: Transaction, where: str | SparkColumn | None) -> None:
         if where is None:
@@ -460,9 +276,6 @@ class Table:
 
     def _target(self, transaction: Transaction) -> Target:
         return target_of(transaction, self._info(transaction.shown()), self.lake.attached_options)
-
-    def _info(self, shown: Shown) -> TableInfo:
-        return objects.find_table(shown.database, shown.at, shown.data_path, self.schema_name, self.name)
 
     def _scan(self, shown: Shown, *, row_ids: bool = False, addresses: bool = False, nanoseconds: bool = False) -> Scan:
         database, info = shown.database, self._info(shown)
