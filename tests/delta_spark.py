@@ -1,7 +1,7 @@
 """delta-spark as a judge: in a process of its own, on the Spark that it is made for.
 
-The newest delta-spark, 4.4.0, is built for Spark 4.2 and fails on 4.3 with NoSuchMethodError. So that PySpark is installed, once, into a cache directory beside the tests' own, and Spark fetches the
-packages from Maven Central, once.
+The newest delta-spark, 4.4.0, is built for Spark 4.2 and fails on 4.3 with NoSuchMethodError. So that PySpark is
+installed, once, into a cache directory beside the tests' own, and Spark fetches the packages of delta-spark, once.
 """
 
 from __future__ import annotations
