@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from penstock.catalog.databases import Database
 from penstock.catalog.visibility import At
+from penstock.catalog.writing.files import add_file
 from penstock.catalog.writing.staging import Staging
 from penstock.model.files import MappedField
-from penstock.model.statistics import ColumnStatistics
 from penstock.partitioning import Identity, PartitionSpec
 from penstock.storage.parquet.name_matching import ForeignFile
 from penstock.storage.paths import resolve
@@ -44,43 +44,15 @@ def link_files(
     A file belongs to a partition where its directories give the value of every column that the table is partitioned
     by. The others have none, like those from before a table was partitioned: their statistics prune them.
     """
-    growth = staging.growing(table_id)
     for file in files:
         mapping_id = known.get(file.mapping)
         if mapping_id is None:
             mapping_id = known[file.mapping] = _add_mapping(staging, table_id, file.mapping)
-        file_id = staging.numbers.file_id()
         values = _partition_values(spec, file)
-        staging.add_versioned(
-            "ducklake_data_file",
-            data_file_id=file_id,
-            table_id=table_id,
-            path=file.path,
-            path_is_relative=False,
-            file_format="parquet",
-            record_count=file.record_count,
-            file_size_bytes=file.size,
-            footer_size=file.footer_size,
-            row_id_start=growth.row_ids,
+        add_file(
+            staging, table_id, file, path_is_relative=False, partition_values=values, mapping_id=mapping_id,
             partition_id=spec.partition_id if spec and values else None,
-            mapping_id=mapping_id,
-        )
-        for index, value in enumerate(values):
-            staging.add(
-                "ducklake_file_partition_value",
-                data_file_id=file_id,
-                table_id=table_id,
-                partition_key_index=index,
-                partition_value=value,
-            )
-        columns = [statistics.storable() for statistics in file.columns]
-        for statistics in columns:
-            _add_statistics(staging, file_id, table_id, statistics)
-        growth.records += file.record_count
-        growth.row_ids += file.record_count
-        growth.file_bytes += file.size
-        growth.statistics.append(columns)
-        staging.log("inserted_into_table", table_id)
+        )  # fmt: skip
 
 
 def _add_mapping(staging: Staging, table_id: int, mapping: Mapping) -> int:
@@ -103,19 +75,3 @@ def _partition_values(spec: PartitionSpec | None, file: ForeignFile) -> list[str
     fields = spec.fields if spec else ()
     told = all(isinstance(item.transform, Identity) and item.column_id in file.hive for item in fields)
     return [file.hive[item.column_id] for item in fields] if told else []
-
-
-def _add_statistics(staging: Staging, file_id: int, table_id: int, statistics: ColumnStatistics) -> None:
-    staging.add(
-        "ducklake_file_column_stats",
-        data_file_id=file_id,
-        table_id=table_id,
-        column_id=statistics.column_id,
-        column_size_bytes=statistics.size,
-        value_count=statistics.value_count,
-        null_count=statistics.null_count,
-        min_value=statistics.minimum,
-        max_value=statistics.maximum,
-        contains_nan=statistics.contains_nan,
-        extra_stats=statistics.extra,
-    )

@@ -16,6 +16,7 @@ from penstock.model.columns import Column
 from penstock.model.objects import TableInfo
 from penstock.model.statistics import ColumnStatistics, VariantStatistics, WrittenFile
 from penstock.storage.delete_files import DeletableFile, WrittenDelete
+from penstock.storage.parquet.name_matching import ForeignFile
 
 _BY_FILE = ("ducklake_file_column_stats", "ducklake_file_variant_stats", "ducklake_file_partition_value")
 _STATISTICS = (
@@ -23,44 +24,63 @@ _STATISTICS = (
     "extra_stats",
 )  # fmt: skip
 _in_order = attrgetter(*(field.name for field in fields(ColumnStatistics)))
+DescribedFile = WrittenFile | ForeignFile
 
 
 def add_files(staging: Staging, table_id: int, partition_id: int | None, files: Iterable[WrittenFile]) -> None:
-    growth = staging.growing(table_id)
     for file in files:
-        file_id = staging.numbers.file_id()
-        staging.add_versioned(
-            "ducklake_data_file",
-            data_file_id=file_id,
-            table_id=table_id,
-            path=file.path,
-            path_is_relative=True,
-            file_format="parquet",
-            record_count=file.record_count,
-            file_size_bytes=file.size,
-            footer_size=file.footer_size,
-            row_id_start=growth.row_ids,
-            partition_id=partition_id,
-            encryption_key=file.encryption_key,
-        )
-        columns = [statistics.storable() for statistics in file.columns]
-        for statistics in columns:
-            _add_statistics(staging, "ducklake_file_column_stats", file_id, table_id, statistics)
+        file_id = add_file(
+            staging, table_id, file, path_is_relative=True, partition_id=partition_id,
+            partition_values=file.partition_values, encryption_key=file.encryption_key,
+        )  # fmt: skip
         for variant in file.variants:
             _add_variant(staging, file_id, table_id, variant)
-        for index, value in enumerate(file.partition_values):
-            staging.add(
-                "ducklake_file_partition_value",
-                data_file_id=file_id,
-                table_id=table_id,
-                partition_key_index=index,
-                partition_value=value,
-            )
-        growth.records += file.record_count
-        growth.row_ids += file.record_count  # also where the file brings its own
-        growth.file_bytes += file.size
-        growth.statistics.append(columns)
-        staging.log("inserted_into_table", table_id)
+
+
+def add_file(
+    staging: Staging,
+    table_id: int,
+    file: DescribedFile,
+    *,
+    path_is_relative: bool,
+    partition_id: int | None,
+    partition_values: Sequence[str | None],
+    **more: object,
+) -> int:
+    """Make a data file part of a table: its row, statistics and partition values. Its number."""
+    growth = staging.growing(table_id)
+    file_id = staging.numbers.file_id()
+    staging.add_versioned(
+        "ducklake_data_file",
+        data_file_id=file_id,
+        table_id=table_id,
+        path=file.path,
+        path_is_relative=path_is_relative,
+        file_format="parquet",
+        record_count=file.record_count,
+        file_size_bytes=file.size,
+        footer_size=file.footer_size,
+        row_id_start=growth.row_ids,
+        partition_id=partition_id,
+        **more,
+    )
+    columns = [statistics.storable() for statistics in file.columns]
+    for statistics in columns:
+        _add_statistics(staging, "ducklake_file_column_stats", file_id, table_id, statistics)
+    for index, value in enumerate(partition_values):
+        staging.add(
+            "ducklake_file_partition_value",
+            data_file_id=file_id,
+            table_id=table_id,
+            partition_key_index=index,
+            partition_value=value,
+        )
+    growth.records += file.record_count
+    growth.row_ids += file.record_count  # also where the file brings its own
+    growth.file_bytes += file.size
+    growth.statistics.append(columns)
+    staging.log("inserted_into_table", table_id)
+    return file_id
 
 
 def _add_statistics(
