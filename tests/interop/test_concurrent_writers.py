@@ -17,6 +17,8 @@ from interop.catalogs import Catalog
 from interop.reference import ALIAS, METADATA, Reference
 from interop.writers import Writer
 from interop.writing import files_of
+from penstock.catalog import attach
+from penstock.catalog.databases.base import Database
 from penstock.catalog.writing.commit import RetryPolicy
 
 
@@ -71,6 +73,21 @@ def test_no_commit_is_lost_and_none_is_given_up(
         assert reference.rows(sql) == [(0, 0, 0), *((i, 1, i - 1) for i in range(1, latest + 1))]
         for version in (latest // 3, latest // 2):
             assert reference.value(f"SELECT count(*) FROM t AT (VERSION => {version})") == version - 1
+
+
+def test_a_first_file_that_comes_during_an_attach(file_catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder is made after it was looked for, and before the catalog is asked whether it has files."""
+    with writer(file_catalog) as first:
+        first.create_table("t")
+        ask = attach._has_relative_files
+
+        def ask_late(database: Database) -> bool:
+            first.append_file("t", 1)
+            return ask(database)
+
+        monkeypatch.setattr(attach, "_has_relative_files", ask_late)
+        with writer(file_catalog) as second:
+            assert second.catalog.database.value("SELECT count(*) FROM ducklake_data_file") == 1
 
 
 def test_tables_made_at_the_same_time(catalog: Catalog) -> None:

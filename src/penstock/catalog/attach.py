@@ -144,12 +144,17 @@ def _located(database: Database, options: AttachOptions) -> Catalog:
             f"{database.location} keeps its files under {stored}, not {given}; "
             "leave data_path out, or set override_data_path=True"
         )
-    if is_local(path) and not os.path.isdir(path.removeprefix("file://")) and _has_relative_files(database):
+    if is_local(path) and _is_gone(path.removeprefix("file://"), database):
         raise AttachError(
             f"the data path {path} of {database.location} is gone; bring it back, "
             "or give data_path where the files are now, with override_data_path=True"
         )
     return Catalog(database, path, folder(given))
+
+
+def _is_gone(path: str, database: Database) -> bool:
+    # Looked at twice: another writer may make the folder and commit its first file between the look and the question.
+    return not os.path.isdir(path) and _has_relative_files(database) and not os.path.isdir(path)
 
 
 def _has_relative_files(database: Database) -> bool:
