@@ -14,7 +14,7 @@ help: ## say what each target does
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
 
 test: setup mariadb java lint ## set up, lint, type-check and run every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 demo: setup java ## set up and run examples/demo.py
 	$(BIN)/python examples/demo.py
