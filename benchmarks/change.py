@@ -6,29 +6,21 @@ TPC-H lineitem, in eight files. Every number is the median of the statement's ti
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import lakes
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from runs import seconds, setting
 
 import penstock
 from penstock import Table
 
 GOALS = {"delete": 2, "update": 3, "merge": 3}
 _ONE_PERCENT = "l_orderkey % 100 = {}"
-
-
-def seconds(call: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
 
 
 def scan(table: Table) -> None:
@@ -76,20 +68,11 @@ def measure(spark: SparkSession, source: Path, name: str, runs: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scale", type=float, default=1)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--only", choices=list(STATEMENTS))
-    parser.add_argument("--directory", type=Path, help="keeps the generated data for the next run")
-    arguments = parser.parse_args()
-    spark = penstock.session()
-    with tempfile.TemporaryDirectory(prefix="penstock-") as scratch:
-        directory = arguments.directory or Path(scratch)
-        directory.mkdir(parents=True, exist_ok=True)
-        source = lakes.lineitem_parquet(directory, arguments.scale)
-        for name in [arguments.only] if arguments.only else STATEMENTS:
-            measure(spark, source, name, arguments.runs)
-    spark.stop()
+    scale, only = {"type": float, "default": 1}, {"choices": list(STATEMENTS)}
+    with setting(__doc__, scale=scale, only=only) as given:
+        source = lakes.lineitem_parquet(given.directory, given.options.scale)
+        for name in [given.options.only] if given.options.only else STATEMENTS:
+            measure(given.spark, source, name, given.options.runs)
 
 
 if __name__ == "__main__":

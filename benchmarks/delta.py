@@ -6,17 +6,13 @@ tests/delta_spark.py), write the same rows turn by turn; every number is a ratio
 
 from __future__ import annotations
 
-import argparse
 import shutil
-import statistics
 import sys
-import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import lakes
 from pyspark.sql import SparkSession
+from runs import medians, setting
 
 import penstock
 import penstock.delta
@@ -27,12 +23,6 @@ from delta_spark import DeltaSpark, table
 
 MONTH = "date_format(l_shipdate, 'yyyy-MM')"
 FEATURE = "'delta.enableMaterializePartitionColumnsFeature' = 'true'"
-
-
-def seconds(call: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
 
 
 def by_penstock(spark: SparkSession, source: Path, path: Path, materialized: bool) -> None:
@@ -60,38 +50,23 @@ def measure(spark: SparkSession, other: DeltaSpark, source: Path, scratch: Path,
         "delta-spark, materialized": lambda: by_delta_spark(other, source, scratch / "d1", True),
         "delta-spark, not": lambda: by_delta_spark(other, source, scratch / "d2", False),
     }
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for run in range(runs + 1):  # the first one warms
-        for name, way in ways.items():
-            taken = seconds(way)
-            if run:
-                times[name].append(taken)
-    medians = {name: statistics.median(taken) for name, taken in times.items()}
-    for name, median in medians.items():
+    taken = medians(ways, runs)
+    for name, median in taken.items():
         print(f"{name:28} {median:6.2f} s", flush=True)
     for kind in ("materialized", "not"):
-        ratio = medians[f"penstock, {kind}"] / medians[f"delta-spark, {kind}"]
+        ratio = taken[f"penstock, {kind}"] / taken[f"delta-spark, {kind}"]
         print(f"penstock / delta-spark, {kind:14} {ratio:5.2f}", flush=True)
     for side in ("penstock", "delta-spark"):
-        ratio = medians[f"{side}, materialized"] / medians[f"{side}, not"]
+        ratio = taken[f"{side}, materialized"] / taken[f"{side}, not"]
         print(f"{side}: materialized / not      {ratio:5.2f}", flush=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scale", type=float, default=1)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--directory", type=Path, help="keeps the generated data for the next run")
-    arguments = parser.parse_args()
-    spark = penstock.session()
-    with tempfile.TemporaryDirectory(prefix="penstock-") as made:
-        scratch = Path(made)
-        directory = arguments.directory or scratch
-        directory.mkdir(parents=True, exist_ok=True)
-        other = DeltaSpark(scratch / "delta-spark.log")
-        measure(spark, other, lakes.lineitem_parquet(directory, arguments.scale), scratch, arguments.runs)
+    with setting(__doc__, scale={"type": float, "default": 1}) as given:
+        source = lakes.lineitem_parquet(given.directory, given.options.scale)
+        other = DeltaSpark(given.scratch / "delta-spark.log")
+        measure(given.spark, other, source, given.scratch, given.options.runs)
         other.close()
-    spark.stop()
 
 
 if __name__ == "__main__":

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import sys
 
-sys.path.pop(0)  # this directory, where `import lance` would find this file
+sys.path.append(sys.path.pop(0))  # this directory comes last: `import lance` would find this file
 
-import argparse
 import shutil
-import statistics
-import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +19,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql import SparkSession
+from runs import medians, setting
 
 import penstock
 import penstock.lance
@@ -57,12 +54,6 @@ def source_parquet(spark: SparkSession, directory: Path, rows: int) -> str:
     return str(path)
 
 
-def seconds(call: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
-
-
 def worker_bytes(spark: SparkSession) -> int:
     """What the Python workers of this session have read so far."""
     jvm = psutil.Process(spark._jvm.java.lang.ProcessHandle.current().pid())
@@ -70,25 +61,9 @@ def worker_bytes(spark: SparkSession) -> int:
 
 
 def compare(name: str, rows: int, ours: Callable[[], object], theirs: Callable[[], object], runs: int) -> None:
-    ours(), theirs()
-    times = [(seconds(ours), seconds(theirs)) for _ in range(runs)]
-    mine, other = (statistics.median(side) for side in zip(*times, strict=True))
+    mine, other = medians({"ours": ours, "theirs": theirs}, runs).values()
     speeds = f"{rows / mine / 1000:6.0f} and {rows / other / 1000:6.0f} thousand rows a second"
     print(f"{name:12} penstock {mine:6.2f} s  pylance {other:6.2f} s  ratio {mine / other:5.2f}  {speeds}", flush=True)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--directory", type=Path, help="keeps the generated rows for the next run")
-    arguments = parser.parse_args()
-    spark = penstock.session()
-    with tempfile.TemporaryDirectory(prefix="penstock-") as scratch:
-        directory = arguments.directory or Path(scratch)
-        directory.mkdir(parents=True, exist_ok=True)
-        measure(spark, source_parquet(spark, directory, arguments.rows), Path(scratch), arguments.rows, arguments.runs)
-    spark.stop()
 
 
 def measure(spark: SparkSession, source: str, scratch: Path, rows: int, runs: int) -> None:
@@ -133,6 +108,14 @@ def measure(spark: SparkSession, source: str, scratch: Path, rows: int, runs: in
         lambda: lance.dataset(single).scanner(filter="part = 42").to_table(),
         runs,
     )
+
+
+def main() -> None:
+    with setting(__doc__, rows={"type": int, "default": 1_000_000}) as given:
+        rows = given.options.rows
+        measure(
+            given.spark, source_parquet(given.spark, given.directory, rows), given.scratch, rows, given.options.runs
+        )
 
 
 if __name__ == "__main__":

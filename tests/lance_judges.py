@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from typing import Any
 from urllib.parse import unquote
 
-import duckdb
 import lance
 import pyarrow as pa
-from duckdb_extensions import import_extension
 from lance_namespace import (
     DescribeNamespaceRequest,
     DescribeTableRequest,
@@ -18,6 +15,8 @@ from lance_namespace import (
     ListTablesRequest,
     connect,
 )
+
+from duck import duckdb_with
 
 
 def client(root: object) -> Any:
@@ -53,18 +52,9 @@ def by_duckdb(root: object, name: str, columns: str = "*") -> list[tuple[Any, ..
     rows: list[tuple[Any, ...]] = []
     for location in listed_leaves(root, name).values():
         path = location.replace("'", "''")
-        rows += _duckdb().execute(f"SELECT {columns} FROM __lance_scan('{path}')").fetchall()
+        rows += duckdb_with("lance").execute(f"SELECT {columns} FROM __lance_scan('{path}')").fetchall()
     return rows
 
 
 def in_order(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in rows), key=repr)
-
-
-@cache
-def _duckdb() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
-    import_extension("lance")
-    connection.load_extension("lance")
-    connection.execute("SET TimeZone = 'UTC'")
-    return connection

@@ -19,7 +19,6 @@ from delta_writers import (
     READY,
     Attempt,
     Child,
-    Stalled,
     Writer,
     appends,
     attempts_of,
@@ -33,6 +32,7 @@ from delta_writers import (
 )
 from penstock.delta import DeltaTable, table
 from penstock.errors import ConflictError
+from stalled import Stalled
 
 WRITERS, BATCHES = 8, 8
 SPARKS, SPARK_BATCHES = 2, 2

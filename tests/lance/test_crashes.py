@@ -23,6 +23,7 @@ from lance_writers import LONGEST, NAME, READY, Writer, data_files, environment,
 from penstock.lance import commit, statements, writing
 from penstock.lance.adoption import adopt
 from penstock.lance.commit import WRITER, Turn
+from stalled import Stalled
 
 LEASE = 0.4
 FIRST = [(1, "US"), (2, "US"), (3, "CN"), (4, None)]
@@ -38,40 +39,10 @@ def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Writer:
     return made
 
 
-class Stalled:
-    """A writer that stops when it calls a function for the n-th time, and goes on when it is told to."""
-
-    def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any], owner: Any, name: str, call: int = 1
-    ) -> None:
-        self._reached, self._go = threading.Event(), threading.Event()
-        self._outcome: list[Any] = []
-        original, calls = getattr(owner, name), count(1)
-
-        def stalling(*arguments: Any, **named: Any) -> Any:
-            if next(calls) == call:
-                self._reached.set()
-                assert self._go.wait(LONGEST)
-            return original(*arguments, **named)
-
-        def outcome() -> None:
-            try:
-                self._outcome.append(act())
-            except Exception as error:
-                self._outcome.append(error)
-
-        monkeypatch.setattr(statements, "_THREADS", 1)
-        monkeypatch.setattr(owner, name, stalling)
-        self._thread = threading.Thread(target=outcome, daemon=True)
-        self._thread.start()
-        assert self._reached.wait(LONGEST)
-
-    def goes_on(self) -> Any:
-        """What it returns in the end, or raises."""
-        self._go.set()
-        self._thread.join(LONGEST)
-        [outcome] = self._outcome
-        return outcome
+def stalled(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any], owner: Any, name: str, call: int = 1) -> Stalled:
+    """One leaf is handled after the other, so that the n-th call is always the same."""
+    monkeypatch.setattr(statements, "_THREADS", 1)
+    return Stalled(monkeypatch, act, owner, name, call)
 
 
 def append_foreign(leaf: str, *ids: int) -> None:
@@ -162,7 +133,7 @@ def test_a_statement_after_one_that_stopped_before_it_was_published(
     writer: Writer, monkeypatch: pytest.MonkeyPatch, dead: str, then: str
 ) -> None:
     expected = writer.rows()
-    stalled = Stalled(monkeypatch, lambda: STATEMENTS[dead](writer), Turn, "publish")
+    late = stalled(monkeypatch, lambda: STATEMENTS[dead](writer), Turn, "publish")
     assert writer.rows() == expected
     after_compaction = dead == "compact" and then in ("delete", "compact")
     if after_compaction:  # it could have been another program's
@@ -173,7 +144,7 @@ def test_a_statement_after_one_that_stopped_before_it_was_published(
     version = STATEMENTS[then](writer)
     assert (version is None) == (after_compaction and then == "compact")
     assert writer.ids() == RESULTS[then]
-    assert isinstance(stalled.goes_on(), penstock.ConflictError)
+    assert isinstance(late.goes_on(), penstock.ConflictError)
     assert writer.ids() == RESULTS[then]
     assert writer.append("y", [(500, "US"), (501, "CN")]) == writer.manifest.state().version
     assert writer.ids() == [*RESULTS[then], 500, 501]
@@ -185,7 +156,7 @@ def test_a_statement_after_one_that_stopped_before_it_was_published(
 
 def test_what_another_program_adds_after_a_dead_append_is_kept(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     leaf = writer.leaf("US")
-    stalled = Stalled(monkeypatch, lambda: writer.append("dead", DEAD), Turn, "publish")
+    late = stalled(monkeypatch, lambda: writer.append("dead", DEAD), Turn, "publish")
     append_foreign(leaf, 50)
     assert ids_in(leaf) == [1, 2, 50, 100]
     assert writer.ids() == [1, 2, 3, 4], "it shows with the next write"
@@ -193,7 +164,7 @@ def test_what_another_program_adds_after_a_dead_append_is_kept(writer: Writer, m
     assert writer.ids() == [1, 2, 3, 4, 50, 200]
     assert ids_in(leaf) == [1, 2, 50, 200]
     append_foreign(leaf, 51)
-    assert isinstance(stalled.goes_on(), penstock.ConflictError)
+    assert isinstance(late.goes_on(), penstock.ConflictError)
     adopt(writer.manifest, writer.scan())
     assert writer.ids() == [1, 2, 3, 4, 50, 51, 200]
 
@@ -233,7 +204,7 @@ def test_what_cannot_be_told_apart_is_an_error_with_a_way_out(
     writer: Writer, monkeypatch: pytest.MonkeyPatch, dead: str
 ) -> None:
     leaf, version = writer.leaf("US"), lance.dataset(writer.leaf("US")).version
-    stalled = Stalled(monkeypatch, lambda: STATEMENTS[dead](writer), Turn, "publish")
+    late = stalled(monkeypatch, lambda: STATEMENTS[dead](writer), Turn, "publish")
     if dead == "append":
         lance.dataset(leaf).optimize.compact_files()  # the dead rows and others in one file
     else:
@@ -243,7 +214,7 @@ def test_what_cannot_be_told_apart_is_an_error_with_a_way_out(
     assert writer.ids() == [1, 2, 3, 4]
     lance.dataset(leaf, version=version).restore()
     writer.append("next", [(200, "US"), (201, "FR")])
-    assert isinstance(stalled.goes_on(), penstock.ConflictError)
+    assert isinstance(late.goes_on(), penstock.ConflictError)
     assert writer.ids() == [1, 2, 3, 4, 200, 201]
 
 
@@ -255,20 +226,20 @@ def test_a_dead_append_to_another_programs_leaf_never_shows(writer: Writer, monk
     leaf = writer.leaf("US")
     append_foreign(leaf, 50)
     assert writer.ids() == [1, 2, 3, 4, 50]
-    stalled = Stalled(monkeypatch, lambda: writer.append("dead", DEAD), Turn, "publish")
+    late = stalled(monkeypatch, lambda: writer.append("dead", DEAD), Turn, "publish")
     assert writer.ids() == [1, 2, 3, 4, 50]
     writer.append("next", [(200, "US")])
     assert writer.ids() == [1, 2, 3, 4, 50, 200]
-    assert isinstance(stalled.goes_on(), penstock.ConflictError)
+    assert isinstance(late.goes_on(), penstock.ConflictError)
     assert ids_in(leaf) == [1, 2, 50, 200]
 
 
 @pytest.mark.parametrize("call", [1, 2, 3])
 def test_a_slow_writer_that_commits_after_others(writer: Writer, monkeypatch: pytest.MonkeyPatch, call: int) -> None:
-    stalled = Stalled(monkeypatch, lambda: writer.append("slow", DEAD), Turn, "commit", call)
+    late = stalled(monkeypatch, lambda: writer.append("slow", DEAD), Turn, "commit", call)
     writer.append("next", [(200, "US"), (201, "new")])
     expected = writer.rows()
-    assert isinstance(stalled.goes_on(), penstock.ConflictError)
+    assert isinstance(late.goes_on(), penstock.ConflictError)
     assert writer.rows() == expected
     writer.append("later", [(300, "US"), (301, "CN"), (302, "new")])
     assert writer.ids() == [1, 2, 3, 4, 200, 201, 300, 301, 302]
@@ -284,9 +255,9 @@ def test_a_slow_writer_that_commits_between_the_looks_of_another(
     for number in (1, 2):
         writer.append("a", [(number, "US")])
     acts = {**STATEMENTS, "append": lambda writer: writer.append("x", [(200, "US")])}
-    slow = Stalled(monkeypatch, lambda: writer.append("slow", DEAD[:1]), Turn, "commit")
+    slow = stalled(monkeypatch, lambda: writer.append("slow", DEAD[:1]), Turn, "commit")
     owner, name = (lance.optimize.Compaction, "commit") if statement == "compact" else (Turn, "commit")
-    other = Stalled(monkeypatch, lambda: acts[statement](writer), owner, name)
+    other = stalled(monkeypatch, lambda: acts[statement](writer), owner, name)
     with monkeypatch.context() as patch:
         patch.setattr(Turn, "give_up", lambda self: None)  # it dies as soon as it has committed
         assert isinstance(slow.goes_on(), penstock.ConflictError)
@@ -301,8 +272,8 @@ def test_a_slow_writer_that_commits_between_the_looks_of_another(
 def test_a_slow_writer_that_heals_after_others(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes what others have published meanwhile for unfinished; they must not lose it."""
     leaf = writer.leaf("US")
-    dead = Stalled(monkeypatch, lambda: writer.append("dead", DEAD[:1]), Turn, "publish")
-    slow = Stalled(monkeypatch, lambda: writer.append("slow", [(150, "US")]), Turn, "base")
+    dead = stalled(monkeypatch, lambda: writer.append("dead", DEAD[:1]), Turn, "publish")
+    slow = stalled(monkeypatch, lambda: writer.append("slow", [(150, "US")]), Turn, "base")
     writer.append("next", [(200, "US")])
     assert isinstance(slow.goes_on(), penstock.ConflictError)
     assert writer.ids() == [1, 2, 3, 4, 200]
@@ -321,10 +292,10 @@ def test_a_writer_that_takes_long_but_lives_is_waited_for(writer: Writer, monkey
 
     monkeypatch.setattr(Turn, "commit", slowly)
     rows = [(100 + number, f"c{number}") for number in range(6)]
-    stalled = Stalled(monkeypatch, lambda: writer.append("slow", rows), statements, "each")
+    late = stalled(monkeypatch, lambda: writer.append("slow", rows), statements, "each")
     other = threading.Thread(target=lambda: writer.append("next", [(200, "US")]))
     other.start()
-    version = stalled.goes_on()
+    version = late.goes_on()
     other.join(LONGEST)
     assert isinstance(version, int)
     assert len(writer.ids(version)) == 10
@@ -336,9 +307,9 @@ def test_a_declared_leaf_shows_nothing_of_an_unfinished_write(
 ) -> None:
     client(tmp_path).declare_table(DeclareTableRequest(id=[NAME, "country=new"]))
     before = writer.rows()
-    stalled = Stalled(monkeypatch, lambda: writer.append("slow", DEAD), Turn, "publish")
+    late = stalled(monkeypatch, lambda: writer.append("slow", DEAD), Turn, "publish")
     assert writer.rows() == before
-    assert isinstance(stalled.goes_on(), int)
+    assert isinstance(late.goes_on(), int)
     assert len(writer.rows()) == len(before) + len(DEAD)
 
 
