@@ -183,8 +183,9 @@ class Table(TableDefinition):
         How either is partitioned does not matter: every file must hold its partition columns, as those of a table
         with materialized partition columns do (`table.backfill()` writes them into older files).
 
-        Two owners share the files then, and neither knows of the other. Delta's VACUUM deletes those that the Delta
-        table has replaced or dropped since, and this lake still shows them; DuckLake's clean-up (after a delete, a
+        Two owners share the files then. Delta's VACUUM deletes those that the Delta table has replaced or dropped
+        since, and this lake still shows them: the link is noted in Delta's log (a version without a change), and
+        Penstock's `vacuum` asks, but other programs do not know of it. DuckLake's clean-up (after a delete, a
         compaction and the expiry of snapshots, here or in DuckDB) deletes those that the Delta table may still show.
         While both are in use, neither vacuum the one nor clean up the other; where the Delta table is to go for good,
         remove its log, not its files. Rows that come to the Delta table later are not here.

@@ -25,7 +25,8 @@ from deltalake import DeltaTable, QueryBuilder
 from penstock.delta.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, Txn
 from penstock.delta.commits import Committed, Read, commit, everything, nothing
 from penstock.delta.features import with_materialized
-from penstock.delta.log import Log, Snapshot, checkpoint
+from penstock.delta.log import Log, Snapshot
+from penstock.delta.maintenance import checkpoint
 from penstock.delta.values import directory, log_path, to_text
 from penstock.errors import ConflictError, InvalidError, UnsupportedError
 from penstock.storage.filesystems import create_file

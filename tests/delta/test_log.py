@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from penstock.delta.log import Log, checkpoint, vacuum
+from penstock.delta.log import Log
+from penstock.delta.maintenance import checkpoint, vacuum
 from penstock.delta.values import from_text
 from penstock.errors import NotFoundError, PenstockError, UnsupportedError
 
@@ -236,8 +237,10 @@ def test_vacuum_asks_for_the_right_to_write(tmp_path: Path) -> None:
 def test_removed_files_are_vacuumed(table: Path) -> None:
     log = Log(str(table))
     live = {file.decoded_path for file in log.snapshot().files.values()}
+    assert vacuum(log, retention=timedelta(minutes=1), enforce_retention=False) == []
     gone = vacuum(log, retention=timedelta(), enforce_retention=False)
     assert gone
+    assert [one.info["operation"] for one in log.history()[:2]] == ["VACUUM END", "VACUUM START"]
     assert {
         str(path.relative_to(table)) for path in table.glob("*/*.parquet") if "_delta_log" not in path.parts
     } == live

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable as DeltaLake
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock
@@ -87,6 +88,27 @@ def test_what_ducklake_cannot_take(file_catalog: Catalog, spark: SparkSession, t
         delta.backfill()
         table.add_delta(delta)
         assert _sorted(table.read().collect()) == _sorted(_ROWS)
+
+
+def test_vacuum_asks_before_it_deletes_linked_files(
+    file_catalog: Catalog, spark: SparkSession, tmp_path: Path, rows: Rows
+) -> None:
+    delta = _delta(spark, tmp_path / "delta", rows)
+    delta.vacuum(retention=timedelta(0))
+    with attached(file_catalog, spark) as lake:
+        table = lake.create_table("t", _COLUMNS)
+        table.add_delta(delta)
+        delta.delete("id = 1")
+        delta.checkpoint()  # which keeps the note
+        with pytest.raises(penstock.InvalidError, match=r"linked into ducklake:.* main\.t, .*even_linked=True"):
+            delta.vacuum(retention=timedelta(0))
+        assert len(delta.vacuum(retention=timedelta(0), dry_run=True)) == 1
+        assert _sorted(table.read().collect()) == _sorted(_ROWS)
+        table.delete("id = 1")
+        assert len(delta.vacuum(retention=timedelta(0), even_linked=True)) == 1
+        assert _sorted(table.read().collect()) == _sorted(_ROWS[1:])
+    assert _sorted(delta.read().collect()) == _sorted(_ROWS[1:])
+    assert DeltaLake(tmp_path / "delta").to_pyarrow_table().num_rows == 3
 
 
 def _field(name: str, kind: object, number: int) -> dict[str, object]:

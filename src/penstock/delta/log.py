@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -27,13 +27,10 @@ from penstock.delta.actions import (
     Txn,
     from_object,
 )
-from penstock.delta.features import check_readable, check_writable
+from penstock.delta.features import check_readable
 from penstock.errors import NotFoundError, PenstockError, UnsupportedError
 from penstock.storage.filesystems import Listed, list_directory, open_file, read_bytes
 from penstock.storage.paths import absolute, folder
-
-if TYPE_CHECKING:
-    from deltalake import DeltaTable
 
 IN_COMMIT = "delta.enableInCommitTimestamps"
 _IN_COMMIT_SINCE = "delta.inCommitTimestampEnablementVersion"
@@ -273,33 +270,6 @@ class _Replay:
                 case DomainMetadata():
                     self.domains[action.domain] = action
         self.files.update(added)
-
-
-def checkpoint(log: Log) -> None:
-    """Write a checkpoint of the latest version, which spares readers the commits before it."""
-    _deltalake(log).create_checkpoint()
-
-
-def vacuum(
-    log: Log, *, retention: timedelta | None = None, dry_run: bool = False, enforce_retention: bool = True
-) -> list[str]:
-    """Delete the files that no version within the retention needs, and say which ones.
-
-    Without a retention it is the table's own. One that is shorter is refused unless `enforce_retention` is off.
-    """
-    snapshot = log.snapshot()
-    check_writable(snapshot.protocol, snapshot.metadata, log.path)
-    hours = None if retention is None else int(retention / timedelta(hours=1))
-    return list(_deltalake(log).vacuum(hours, dry_run=dry_run, enforce_retention_duration=enforce_retention))
-
-
-def _deltalake(log: Log) -> DeltaTable:
-    try:
-        from deltalake import DeltaTable
-    except ImportError as error:
-        raise UnsupportedError("checkpoints and vacuum need deltalake: pip install penstock[delta]") from error
-    log.latest_version()
-    return DeltaTable(log.root.removeprefix("file://"))
 
 
 def _parquet_rows(path: str) -> Iterator[Mapping[str, Any]]:

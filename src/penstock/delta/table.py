@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.delta import log as logs
+from penstock.delta import maintenance
 from penstock.delta.actions import Action, AddFile, Metadata, Protocol, Txn
 from penstock.delta.commits import Read, commit, everything, nothing
 from penstock.delta.features import (
@@ -25,6 +25,7 @@ from penstock.delta.features import (
     with_materialized,
     without_materialized,
 )
+from penstock.delta.links import link_to, linked_into
 from penstock.delta.log import Log, Snapshot
 from penstock.delta.materialization import filled, lacking, verified
 from penstock.delta.scan import FILE, Scan
@@ -175,7 +176,7 @@ class DeltaTable:
 
     def verify(self) -> Report:
         """Look into every file, by Spark's tasks: are its partition columns there, last, constant, and the log's?"""
-        return verified(self._scan(self._log.snapshot()))
+        return verified(self.scan())
 
     def backfill(self) -> int:
         """Write files that lack their partition columns anew, with them: the rows stay the same. Can be stopped and
@@ -187,14 +188,31 @@ class DeltaTable:
 
     def checkpoint(self) -> None:
         """Write a checkpoint of the newest version, by `deltalake`."""
-        logs.checkpoint(self._log)
+        maintenance.checkpoint(self._log)
 
-    def vacuum(self, *, retention: timedelta | None = None, dry_run: bool = False) -> list[str]:
+    def vacuum(
+        self, *, retention: timedelta | None = None, dry_run: bool = False, even_linked: bool = False
+    ) -> list[str]:
         """Delete files that no version of the last week, or of a time of your own, has any more, by `deltalake`.
 
-        Files that were linked into other tables are deleted too: those tables do not show in the log.
+        Where files were linked into a DuckLake table, which may show them still, it wants `even_linked`. Links that
+        other programs made do not show in the log.
         """
-        return logs.vacuum(self._log, retention=retention, dry_run=dry_run, enforce_retention=retention is None)
+        linked = linked_into(self._log.snapshot())
+        if linked and not (dry_run or even_linked):
+            raise InvalidError(
+                f"files of the Delta table {self.path} were linked into {', '.join(linked)}, which may show some that "
+                "vacuum would delete; dry_run=True lists them, and even_linked=True deletes them nevertheless"
+            )
+        return maintenance.vacuum(self._log, retention=retention, dry_run=dry_run, enforce_retention=retention is None)
+
+    def scan(self) -> Scan:
+        """The files of the newest version, for those who link them."""
+        return self._scan(self._log.snapshot())
+
+    def note_link(self, into: str) -> int:
+        """Note in the log that a table elsewhere shows files of this one: `vacuum` then asks before it deletes any."""
+        return commit(self._log, self._writable(), [link_to(into)], "LINK", {"into": into}).version
 
     def _fill(self, paths: Collection[str]) -> None:
         """Write those of the files anew that are in the table still."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -67,7 +68,7 @@ def add_delta(transaction: Transaction, spark: SparkSession, target: Target, tab
     """Stage the live files of a Delta table's newest version."""
     from penstock.delta.materialization import verified
 
-    scan = table._scan(table._log.snapshot())  # one version for all that follows
+    scan = table.scan()  # one version for all that follows
     where = f"the Delta table {table.path}"
     if any(file.deletion_vector for file in scan.files):
         raise UnsupportedError(
@@ -88,6 +89,9 @@ def add_delta(transaction: Transaction, spark: SparkSession, target: Target, tab
     rules = Rules(allow_missing=lax, ignore_extra_columns=True, hive_partitioning=False, names=names)
     files = _described(spark, paths, _DescribeJob(target.columns, rules))
     _check_defaults(target, files)
+    # Where Penstock may not write to the table, it may not vacuum it either.
+    with suppress(UnsupportedError, PermissionError):
+        table.note_link(f"{transaction.catalog.database.location} {target.info.full_name}")
     link(transaction, target, files)
 
 

@@ -41,9 +41,14 @@ def make_directory(path: str) -> None:
 
 def delete_file(path: str) -> None:
     """Delete a file; one that is not there is fine."""
-    filesystem, name = _located(path)
-    if filesystem.get_file_info(name).type == fs.FileType.File:
+    if is_file(path):
+        filesystem, name = _located(path)
         filesystem.delete_file(name)
+
+
+def is_file(path: str) -> bool:
+    filesystem, name = _located(path)
+    return bool(filesystem.get_file_info(name).type == fs.FileType.File)
 
 
 def delete_directory(path: str) -> None:

@@ -1,0 +1,58 @@
+"""What keeps a Delta table tidy: checkpoints, and the files that no version needs. `deltalake` finds both."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from penstock.delta.commits import commit
+from penstock.delta.features import check_writable
+from penstock.delta.log import Log
+from penstock.errors import UnsupportedError
+from penstock.storage.filesystems import delete_file, is_file
+from penstock.storage.paths import folder
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+_THREADS = 16
+
+
+def checkpoint(log: Log) -> None:
+    """Write a checkpoint of the latest version, which spares readers the commits before it."""
+    _deltalake(log).create_checkpoint()
+
+
+def vacuum(
+    log: Log, *, retention: timedelta | None = None, dry_run: bool = False, enforce_retention: bool = True
+) -> list[str]:
+    """Delete the files that no version within the retention needs, and say which ones.
+
+    Without a retention it is the table's own. One that is shorter is refused unless `enforce_retention` is off.
+    """
+    snapshot = log.snapshot()
+    check_writable(snapshot.protocol, snapshot.metadata, log.path)
+    hours = None if retention is None else math.ceil(retention / timedelta(hours=1))
+    named = sorted(_deltalake(log).vacuum(hours, dry_run=True, enforce_retention_duration=enforce_retention))
+    with ThreadPoolExecutor(_THREADS) as pool:
+        there = pool.map(is_file, (folder(log.path) + path for path in named))  # also those of an earlier vacuum
+        gone = [path for path, is_there in zip(named, there, strict=True) if is_there]
+        if not gone or dry_run:
+            return gone
+        # deltalake would delete them too, but not without a commit, which it refuses where partition columns are
+        # materialized.
+        commit(log, snapshot, [], "VACUUM START", {"retentionHours": hours})
+        list(pool.map(delete_file, (folder(log.path) + path for path in gone)))
+        commit(log, log.snapshot(), [], "VACUUM END", {"numDeletedFiles": len(gone)})
+    return gone
+
+
+def _deltalake(log: Log) -> DeltaTable:
+    try:
+        from deltalake import DeltaTable
+    except ImportError as error:
+        raise UnsupportedError("checkpoints and vacuum need deltalake: pip install penstock[delta]") from error
+    log.latest_version()
+    return DeltaTable(log.root.removeprefix("file://"))
