@@ -17,12 +17,11 @@ import pyarrow.compute as pc
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.model.types import Order, Type
 from penstock.partitioning.arrow import mapped, unscaled
-from penstock.predicates.calendar import DAY, date_of, days_of, time_text
+from penstock.predicates.calendar import DAY, date_text, days_of, time_text, timestamp_text
 from penstock.predicates.domains import grid
 from penstock.predicates.values import Scalar
 
 _NO_TIME = "00:00:00"
-_DAY_IN_SECONDS = 86_400
 _UUID_LENGTH = 36
 _PLAIN_BYTES = frozenset(range(32, 127)) - set(b"\\'\"")
 _INFINITE_DAYS, _INFINITE_TIME = 2**31 - 1, 2**63 - 1
@@ -55,7 +54,7 @@ def text(value: Scalar, type: Type) -> str:
         case Order.BYTES:
             return _bytes(value)
         case Order.DATE:
-            return _infinity(value) if is_infinite(value, type) else _date(value)
+            return _infinity(value) if is_infinite(value, type) else date_text(value)
         case Order.TIME:
             return time_text(value)
         case Order.TIMESTAMP:
@@ -160,19 +159,9 @@ def _bytes(value: bytes) -> str:
     return "".join(chr(byte) if byte in _PLAIN_BYTES else f"\\x{byte:02X}" for byte in value)
 
 
-def _date(days: int) -> str:
-    year, month, day = date_of(days)
-    return f"{year:04}-{month:02}-{day:02}" if year > 0 else f"{1 - year:04}-{month:02}-{day:02} (BC)"
-
-
 def _timestamp(value: int, type: Type) -> str:
     second = 1_000_000_000 if type.name == "timestamp_ns" else 1_000_000
-    seconds, fraction = divmod(value, second)
-    days, of_day = divmod(seconds, _DAY_IN_SECONDS)
-    clock = time_text(of_day * 1_000_000)
-    if fraction:
-        clock += "." + str(second + fraction)[1:].rstrip("0")
-    return f"{_date(days)} {clock}" + ("+00" if type.name == "timestamptz" else "")
+    return timestamp_text(value, second) + ("+00" if type.name == "timestamptz" else "")
 
 
 def _intervals(array: pa.Array) -> pa.Array:

@@ -27,19 +27,19 @@ def date_of(days: int) -> tuple[int, int, int]:
 
 
 def date_text(days: int) -> str:
-    """ISO text of a date of the years 1 to 9999."""
+    """The text of a date as DuckDB writes it: ISO's, with years before 1 as those before Christ."""
     year, month, day = date_of(days)
-    return f"{year:04}-{month:02}-{day:02}"
+    return f"{year:04}-{month:02}-{day:02}" if year > 0 else f"{1 - year:04}-{month:02}-{day:02} (BC)"
 
 
-def time_text(micros: int) -> str:
+def time_text(ticks: int, second: int = 1_000_000) -> str:
     """ISO text of a time of day, without trailing zeros in its fraction, as DuckDB writes it."""
-    seconds, fraction = divmod(micros, 1_000_000)
+    seconds, fraction = divmod(ticks, second)
     text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    return f"{text}.{fraction:06}".rstrip("0") if fraction else text
+    return f"{text}.{str(second + fraction)[1:].rstrip('0')}" if fraction else text
 
 
-def timestamp_text(micros: int) -> str:
-    """ISO text of a timestamp of the years 1 to 9999."""
-    days, of_day = divmod(micros, DAY)
-    return f"{date_text(days)} {time_text(of_day)}"
+def timestamp_text(ticks: int, second: int = 1_000_000) -> str:
+    """The text of a timestamp, as DuckDB writes it."""
+    days, of_day = divmod(ticks, 86_400 * second)
+    return f"{date_text(days)} {time_text(of_day, second)}"

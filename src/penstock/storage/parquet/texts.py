@@ -11,12 +11,13 @@ from uuid import UUID
 import numpy as np
 
 from penstock.model.types import Order, Type
+from penstock.predicates.calendar import date_text, time_text, timestamp_text
 
 Value = bool | int | float | bytes
 _CUT = 256
 # A maximum is cut after its last byte that can be raised by one: in a text only ASCII ones can.
 _HIGHEST_BYTE = {Order.TEXT: 0x7F, Order.BYTES: 0xFF}
-_UNITS = {"timestamp_ms": 1_000, "timestamp_ns": 1_000_000_000}
+_SECONDS = {"timestamp_ms": 1_000, "timestamp_ns": 1_000_000_000}
 _BOX = tuple(f"{axis}{end}" for axis in "xyzm" for end in ("min", "max"))
 _EXACT = Context(prec=400)
 _SHAPES = (
@@ -72,13 +73,12 @@ def _text(kind: Type, value: Value) -> str:
         case Order.DECIMAL:
             return _decimal(int(value), kind.scale)
         case Order.DATE:
-            return _date(int(value))
+            return date_text(int(value))
         case Order.TIME:
-            return _clock(int(value), 1_000_000)
+            return time_text(int(value))
         case Order.TIMESTAMP:
-            unit = _UNITS.get(kind.name, 1_000_000)
-            days, rest = divmod(int(value), 86_400 * unit)
-            return f"{_date(days)} {_clock(rest, unit)}" + ("+00" if kind.name == "timestamptz" else "")
+            zone = "+00" if kind.name == "timestamptz" else ""
+            return timestamp_text(int(value), _SECONDS.get(kind.name, 1_000_000)) + zone
         case _:
             return str(int(value))
 
@@ -87,18 +87,6 @@ def _decimal(unscaled: int, scale: int) -> str:
     digits = str(abs(unscaled)).zfill(scale + 1)
     sign = "-" if unscaled < 0 else ""
     return sign + (f"{digits[:-scale]}.{digits[-scale:]}" if scale else digits)
-
-
-def _date(days: int) -> str:
-    year, month, day = str(np.datetime64(days, "D")).rsplit("-", 2)
-    return f"{int(year):04d}-{month}-{day}" if int(year) > 0 else f"{1 - int(year):04d}-{month}-{day} (BC)"
-
-
-def _clock(ticks: int, unit: int) -> str:
-    seconds, fraction = divmod(ticks, unit)
-    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-    digits = str(fraction).zfill(len(str(unit)) - 1).rstrip("0")
-    return f"{text}.{digits}" if digits else text
 
 
 def geometry_extra(box: Mapping[str, float], types: Iterable[str]) -> str:
