@@ -139,6 +139,7 @@ class TableDefinition(ABC):
             column = evolution.find_at(self.columns, names)
             nulls = len(names) == 1 and not self.read().where(F.col(quoted(column.name)).isNull()).isEmpty()
             self._evolve(transaction, lambda columns, _: evolution.set_not_null(columns, path, has_nulls=nulls))
+            transaction.staging.checked.add(self._info(transaction.shown()).id)
         return transaction.snapshot
 
     def drop_not_null(self, path: str) -> Snapshot | None:

@@ -17,6 +17,7 @@ DELETED = "lost rows that another writer deleted"
 COMPACTED = "was compacted by another writer"
 NO_SCHEMA = "lost its schema, which was dropped by another writer"
 NEW_ENTRY = "got a new entry by another writer"
+UNCHECKED = "got rows by another writer that were not checked"
 
 # What the transaction does, what another writer did, and the event, if that is a conflict.
 RULES = [
@@ -48,6 +49,9 @@ RULES = [
     ("altered_table:5", "altered_table:5", f"{ALTERED} too"),
     ("altered_table:5", "altered_table:6,altered_view:5,dropped_view:5", None),
     ("altered_table:5", "inserted_into_table:5,deleted_from_table:5,merge_adjacent:5,inline_flush:5", None),
+    ("checked_table:5", "inserted_into_table:5", UNCHECKED),
+    ("checked_table:5", "inlined_insert:5", UNCHECKED),
+    ("checked_table:5", "deleted_from_table:5,inlined_delete:5,merge_adjacent:5,inserted_into_table:6", None),
     ("altered_view:5", "dropped_view:5", DROPPED),
     ("altered_view:5", "altered_view:5", f"{ALTERED} too"),
     # Macros

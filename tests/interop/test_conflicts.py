@@ -97,6 +97,10 @@ CHANGES = {
     "alter table": Change(
         ours(lambda lake, to: lake.table(to.named("S.t")).add_column("c INT")), "ALTER TABLE S.t ADD COLUMN d INT"
     ),
+    "set not null": Change(
+        ours(lambda lake, to: lake.table(to.named("S.t")).set_not_null("id")), "ALTER TABLE S.t ALTER id SET NOT NULL"
+    ),
+    "insert of null": Change(ours(lambda *_: None), "INSERT INTO S.t VALUES (NULL)"),
     "rename table": Change(
         ours(lambda lake, to: lake.table(to.named("S.t")).rename("r")), "ALTER TABLE S.t RENAME TO q"
     ),
@@ -172,6 +176,7 @@ CONFLICTS = [
 # The extension lets these pass, although one of both changes is lost then.
 CONFLICTS_FOR_US = [
     ("alter view", "drop view", "view v was dropped"),
+    ("set not null", "insert of null", "table t got rows"),
     ("rename table", "drop table", "table t was dropped"),
     ("rename table", "alter table", "table t was altered"),
     ("delete", "merge", "table t was compacted"),

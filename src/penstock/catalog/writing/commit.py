@@ -175,7 +175,7 @@ def _check_conflicts(database: Database, staging: Staging, latest: Snapshot) -> 
         raise _conflict_error("what other writers did is not known, because their snapshots were expired", base)
     others = Others.of(change for (text,) in texts for change in parse_changes(text))
     sql = f"SELECT schema_id, schema_name FROM ducklake_schema WHERE {At(base).visible()}"
-    found = conflict((*staging.changes, *staging.renamed), others, dict(database.query(sql)))
+    found = conflict((*staging.changes, *staging.unlogged), others, dict(database.query(sql)))
     if found:
         raise _conflict_error(f"{found.thing} {_name(database, found, base)} {found.event}", base)
 

@@ -14,6 +14,7 @@ _ALTERED_ENTRIES = ("altered_table", "altered_view")
 INSERTED = ("inserted_into_table", "inlined_insert")
 DELETED = ("deleted_from_table", "inlined_delete")
 COMPACTED = ("merge_adjacent", "rewrite_delete", "compacted_table", "inline_flush", "flushed_inlined")
+CHECKED = "checked_table"  # never in the log: somebody relies on the rows that the table has
 _KNOWN = {
     "created_schema", "dropped_schema", *_CREATED_ENTRIES, *_DROPPED_ENTRIES, *_ALTERED_ENTRIES,
     *INSERTED, *DELETED, *COMPACTED,
@@ -80,6 +81,8 @@ def _conflict(change: Change, others: Others, schemas: Mapping[int, str]) -> Con
         event = "was dropped by another writer too" if others.did(value, kind) else None
     elif kind in _ALTERED_ENTRIES:
         event = _altered_entry(kind, value, others)
+    elif kind == CHECKED:
+        event = "got rows by another writer that were not checked" if others.did(value, *INSERTED) else None
     else:
         event = _data(kind, value, others)
     return Conflict(_thing(kind), value, event) if event else None

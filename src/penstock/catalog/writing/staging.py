@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.catalog.writing.conflicts import CHECKED
 from penstock.catalog.writing.numbering import StagedNumbers, is_staged
 from penstock.model.changes import Change
 from penstock.model.columns import Column
@@ -83,6 +84,7 @@ class Staging:
     growth: dict[int, TableGrowth] = field(default_factory=dict)
     reshaped: dict[int, tuple[Column, ...]] = field(default_factory=dict)
     changes: dict[Change, None] = field(default_factory=dict)
+    checked: set[int] = field(default_factory=set)  # tables whose rows were looked at, and may get no others meanwhile
     files: list[str] = field(default_factory=list)  # written by this transaction
     # The first row id of what is added to a table, as it is shown before the commit gives the real one.
     shown_row_ids: dict[int, int] = field(default_factory=dict)
@@ -97,7 +99,12 @@ class Staging:
         return not (self.added or self.endings or self.inlined or self.inlined_ended or self.changes)
 
     @property
-    def renamed(self) -> tuple[Change, ...]:
+    def unlogged(self) -> tuple[Change, ...]:
+        """What conflicts with changes of others, and is nothing that others have to know."""
+        return (*self._renamed, *(Change(CHECKED, str(number)) for number in self.checked if not is_staged(number)))
+
+    @property
+    def _renamed(self) -> tuple[Change, ...]:
         """What renaming does to tables and views that others know, whose log only has the new name."""
         tables = {row["table_id"] for row in self.added.get("ducklake_table", ())}
         views = {row["view_id"] for row in self.added.get("ducklake_view", ())}
@@ -125,6 +132,7 @@ class Staging:
             {table_id: growth.copy() for table_id, growth in self.growth.items()},
             dict(self.reshaped),
             dict(self.changes),
+            set(self.checked),
             list(self.files),
             self.shown_row_ids,
         )
