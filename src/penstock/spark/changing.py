@@ -92,6 +92,7 @@ class Changed:
 
     written: Written
     touched: frozenset[int]
+    removes: bool  # rows of files or inlined ones
     results: DataFrame
 
     @property
@@ -112,9 +113,10 @@ def change_rows(frame: DataFrame, writer: Job | None, directory: str) -> Changed
     write_id = writer.plan.write_id if writer else new_write_id()
     with unweighed_batches(spark), writing_tasks(spark, directory, write_id):
         results = frame.mapInArrow(ChangeJob(writer), _RESULT).localCheckpoint()
-        told = results.where("sources IS NULL").select("file", "rows", "touched").collect()
+        placed = F.col("positions").isNotNull().alias("placed")
+        told = results.where("sources IS NULL").select("file", "rows", "touched", placed).collect()
     touched = frozenset(row.touched for row in told if row.touched is not None)
-    return Changed(gathered(told), touched, results)
+    return Changed(gathered(told), touched, any(row.placed for row in told), results)
 
 
 def positions_of(packed: bytes) -> Numbers:

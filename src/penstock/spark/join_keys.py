@@ -16,6 +16,7 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 from penstock.spark.jvm import catalyst_column, query_execution
 
 _MOST_VALUES = 64  # that are listed one by one
+_ABOUT_FEW = 80  # Spark's estimate, which may be wrong by a few
 
 
 @dataclass(frozen=True)
@@ -44,23 +45,34 @@ def join_keys(joined: DataFrame) -> list[JoinKey]:
     ]
 
 
-def can_match(source: DataFrame, keys: Sequence[JoinKey]) -> SparkColumn | None:
-    """A predicate on the target that is true for every row that some row of the source can match."""
-    predicates = [_possible(source, key) for key in keys]
-    return reduce(SparkColumn.__and__, predicates) if predicates else None
+@dataclass(frozen=True)
+class Summary:
+    """How many rows a source has, and a predicate on the target that is true for every row that one can match."""
+
+    rows: int
+    possible: SparkColumn | None
 
 
-def _possible(source: DataFrame, key: JoinKey) -> SparkColumn:
-    values = source.select(key.source.alias("k")).where("k IS NOT NULL")
-    few = _rows(values.distinct().limit(_MOST_VALUES + 1))
-    if not few:
+def summary(source: DataFrame, keys: Sequence[JoinKey]) -> Summary:
+    """One look at the source for all keys; one more for a key of which it has few values."""
+    values = [key.source for key in keys]
+    wanted = [aggregate(value) for value in values for aggregate in (F.min, F.max, F.approx_count_distinct)]
+    [found] = _rows(source.agg(F.count("*"), *wanted))
+    told = [[found.get(1 + 3 * i + j) for j in range(3)] for i in range(len(keys))]
+    predicates = [_possible(source, key, *bounds) for key, bounds in zip(keys, told, strict=True)]
+    return Summary(found.get(0), reduce(SparkColumn.__and__, predicates) if predicates else None)
+
+
+def _possible(source: DataFrame, key: JoinKey, least: Any, greatest: Any, about: int) -> SparkColumn:
+    if least is None:  # there are only NULLs, which match nothing
         return F.lit(False)
-    kind = values.schema[0].dataType
-    if len(few) <= _MOST_VALUES:
-        return key.target.isin(*(_literal(source.sparkSession, row.get(0), kind) for row in few))
-    [bounds] = _rows(values.agg(F.min("k"), F.max("k")))
-    least, greatest = (_literal(source.sparkSession, bounds.get(i), kind) for i in (0, 1))
-    return key.target.between(least, greatest)
+    values = source.select(key.source.alias("k"))
+    spark, kind = source.sparkSession, values.schema[0].dataType
+    if about <= _ABOUT_FEW:
+        few = _rows(values.where("k IS NOT NULL").distinct().limit(_MOST_VALUES + 1))
+        if len(few) <= _MOST_VALUES:
+            return key.target.isin(*(_literal(spark, row.get(0), kind) for row in few))
+    return key.target.between(_literal(spark, least, kind), _literal(spark, greatest, kind))
 
 
 def repeated(source: DataFrame, keys: Sequence[JoinKey]) -> DataFrame | None:

@@ -16,7 +16,7 @@ from penstock.model.columns import Column, find_column
 from penstock.model.evolution import find_at
 from penstock.spark.assignment import assigned_values, default_values, quoted
 from penstock.spark.changing import POSITION, SOURCE, SOURCE_NAME, WRITTEN
-from penstock.spark.join_keys import JoinKey, can_match, join_keys, repeated
+from penstock.spark.join_keys import JoinKey, join_keys, repeated, summary
 from penstock.spark.scan import FILE
 from penstock.spark.target_rows import ROW, TargetRows
 
@@ -67,12 +67,12 @@ class Merging:
         Only files that can match are read, unless there are clauses for rows that do not.
         """
         everything = bool(self.in_case("not matched by source"))
-        frame, source = self.target.frame, self._hinted()
+        frame, source = self.target.frame, self.source.alias(SOURCE_NAME)
         keys = join_keys(frame.join(source, self.on))
         self._refuse_second_matches(keys)
-        possible = None if everything else can_match(source, keys)
-        rows = frame if possible is None else frame.where(possible)
-        joined = rows.join(source, self.on, "left" if everything else "inner")
+        told = summary(source, () if everything else keys)
+        rows = frame if told.possible is None else frame.where(told.possible)
+        joined = rows.join(self._hinted(source, told.rows), self.on, "left" if everything else "inner")
         chosen = joined.withColumn(_CLAUSE, _chosen(self.in_case("matched", "not matched by source")))
         touched = F.col(_CLAUSE).isNotNull()
         matched = F.col(SOURCE) if self.inserts else F.lit(None).cast("bigint")
@@ -142,14 +142,11 @@ class Merging:
             )
         return {quoted(name): F.col(f"{SOURCE_NAME}.{quoted(name)}") for name in names}
 
-    def _hinted(self) -> DataFrame:
+    def _hinted(self, source: DataFrame, rows: int) -> DataFrame:
         """The source, to be sent to every task if it is small: the target is then not shuffled."""
-        spark, jframe = self.source.sparkSession, self.source._jdf
-        width: int = jframe.schema().defaultSize()
-        source = self.source.alias(SOURCE_NAME)
-        if str(spark.conf.get(_BROADCAST_THRESHOLD)) == "-1" or self.source.count() * width > _BROADCAST_BYTES:
-            return source
-        return F.broadcast(source)
+        width: int = source._jdf.schema().defaultSize()
+        never = str(source.sparkSession.conf.get(_BROADCAST_THRESHOLD)) == "-1"
+        return source if never or rows * width > _BROADCAST_BYTES else F.broadcast(source)
 
     def _refuse_second_matches(self, keys: Sequence[JoinKey]) -> None:
         """An error if two rows of the source would change the same row of the table."""
@@ -157,7 +154,7 @@ class Merging:
         suspects = repeated(self.source.alias(SOURCE_NAME), keys) if self.in_case("matched") else None
         if suspects is None:
             return
-        possible = can_match(suspects, keys)
+        possible = summary(suspects, keys).possible
         rows = self.target.frame if possible is None else self.target.frame.where(possible)
         joined = rows.join(suspects.alias(SOURCE_NAME), self.on).withColumn(_CLAUSE, _chosen(clauses))
         shown = F.concat_ws(", ", *(F.concat(F.lit(f"{k.text} = "), k.target.cast("string")) for k in keys))

@@ -66,6 +66,8 @@ def removal_of(
     transaction: Transaction, target: Target, scan: Scan, changed: Changed, whole_files: frozenset[int] = frozenset()
 ) -> Removal:
     """Rows whose places the tasks have told."""
+    if not changed.removes:
+        return Removal(whole_files)
     database, at, table = scan.scope.database, scan.scope.at, target.info
     known = {file.id: file for file in deletable_files(database, table, at, changed.touched)}
     limit = 0 if is_staged(table.id) else target.inlined_deletes
