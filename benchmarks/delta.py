@@ -22,6 +22,7 @@ sys.path.append(str(Path(__file__).parent.parent / "tests"))
 from delta_spark import DeltaSpark, table
 
 MONTH = "date_format(l_shipdate, 'yyyy-MM')"
+SETTINGS = {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "4"}  # as penstock.session() has them
 FEATURE = "'delta.enableMaterializePartitionColumnsFeature' = 'true'"
 
 
@@ -64,7 +65,7 @@ def measure(spark: SparkSession, other: DeltaSpark, source: Path, scratch: Path,
 def main() -> None:
     with setting(__doc__, scale={"type": float, "default": 1}) as given:
         source = lakes.lineitem_parquet(given.directory, given.options.scale)
-        other = DeltaSpark(given.scratch / "delta-spark.log")
+        other = DeltaSpark(given.scratch / "delta-spark.log", **SETTINGS)
         measure(given.spark, other, source, given.scratch, given.options.runs)
         other.close()
 

@@ -25,13 +25,13 @@ PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 class DeltaSpark:
     """A session of delta-spark; `close` ends it."""
 
-    def __init__(self, logged: Path) -> None:
+    def __init__(self, logged: Path, **settings: str) -> None:
         self._logged = logged
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
         environment |= {"PYTHONPATH": str(_installed()), "TZ": "UTC", "LC_ALL": "C.UTF-8"}
         with logged.open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, __file__],
+                [sys.executable, __file__, json.dumps(settings)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -89,7 +89,7 @@ def _installed() -> Path:
     return target
 
 
-def _serve(replies: IO[str]) -> None:
+def _serve(replies: IO[str], more: dict[str, str]) -> None:
     from pyspark.sql import SparkSession
 
     settings: dict[str, Any] = {
@@ -98,12 +98,10 @@ def _serve(replies: IO[str]) -> None:
         "spark.jars.excludes": "org.apache.hadoop:hadoop-client-runtime,org.apache.hadoop:hadoop-client-api",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **more,
     }
     spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
     for line in sys.stdin:
@@ -120,4 +118,4 @@ if __name__ == "__main__":
     # The JVM prints to the standard output that it inherits: keep the replies apart.
     own = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    _serve(own)
+    _serve(own, json.loads(sys.argv[1]))
