@@ -44,8 +44,13 @@ def mysql_server() -> Iterator[MariaDBServer]:
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     import penstock
 
-    # Thousands of tiny queries: the JVM's optimising compiler costs more than it saves, and one partition is enough.
-    settings = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.sql.shuffle.partitions": "1"}
+    # Thousands of tiny queries: the JVM's optimising compiler costs more than it saves, one partition is enough, and
+    # telling the JVM the line of every call doubles the calls.
+    settings = {
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+    }
     session = penstock.session(request.config.getoption("--master"), **settings)
     yield session
     session.stop()

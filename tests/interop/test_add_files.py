@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import SparkSession
 
 import penstock
@@ -214,6 +215,23 @@ def test_missing_extra_and_directories(file_catalog: Catalog, spark: SparkSessio
         values = f"SELECT partition_value FROM {METADATA}.ducklake_file_partition_value ORDER BY 1"
         assert reference.rows(values) == [("EU",), ("a/b '",)]
     assert_same_tables(file_catalog, spark, "t")
+
+
+def test_the_same_file_by_two_writers_at_once(catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    """Files of one table may be added by many at once; the same file only by the first."""
+    paths = [str(tmp_path / f"{name}.parquet") for name in ("a", "b", "it's")]
+    for number, path in enumerate(paths):
+        pq.write_table(pa.table({"id": [number]}), path)
+    with attached(catalog, spark) as lake, attached(catalog, spark) as other:
+        lake.create_table("t", "id BIGINT")
+        with pytest.raises(penstock.ConflictError, match=r"it's\.parquet was linked"), lake.transaction():  # noqa: PT012
+            lake.table("t").add_files(paths[2])
+            other.table("t").add_files(paths[1:])
+        with lake.transaction():
+            lake.table("t").add_files(paths[0])
+            other.table("t").append(spark.range(3, 5))
+    with catalog.reference() as reference:
+        assert reference.rows("SELECT id FROM t ORDER BY id") == [(id,) for id in range(5)]
 
 
 def test_more_of_the_extension_after_it(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:

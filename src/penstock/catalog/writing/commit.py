@@ -178,6 +178,21 @@ def _check_conflicts(database: Database, staging: Staging, latest: Snapshot) -> 
     found = conflict((*staging.changes, *staging.unlogged), others, dict(database.query(sql)))
     if found:
         raise _conflict_error(f"{found.thing} {_name(database, found, base)} {found.event}", base)
+    for path in _linked_twice(database, staging):
+        raise _conflict_error(f"{path} was linked into the same table by another writer", base)
+
+
+def _linked_twice(database: Database, staging: Staging) -> Iterator[str]:
+    """Files that this transaction links, and somebody else has linked since it began."""
+    rows = staging.added.get("ducklake_data_file", ())
+    own = {(row["table_id"], row["path"]) for row in rows if not row["path_is_relative"]}
+    if own:
+        tables = ", ".join(str(table_id) for table_id in {table_id for table_id, _ in own})
+        sql = f"""SELECT table_id, path FROM ducklake_data_file WHERE table_id IN ({tables}) AND path_is_relative = ?
+                  AND begin_snapshot > ? AND end_snapshot IS NULL"""
+        yield from sorted(
+            path for _, path in own.intersection(map(tuple, database.query(sql, [False, staging.base.id])))
+        )
 
 
 def _conflict_error(reason: str, base: int) -> ConflictError:
