@@ -13,6 +13,7 @@ import pytest
 from interop import catalogs
 from interop.catalogs import Catalog
 from servers import MariaDBServer, PostgresServer
+from small_sessions import SMALL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,14 +45,7 @@ def mysql_server() -> Iterator[MariaDBServer]:
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     import penstock
 
-    # Thousands of tiny queries: the JVM's optimising compiler costs more than it saves, one partition is enough, and
-    # telling the JVM the line of every call doubles the calls.
-    settings = {
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-        "spark.sql.shuffle.partitions": "1",
-        "spark.python.sql.dataFrameDebugging.enabled": "false",
-    }
-    session = penstock.session(request.config.getoption("--master"), **settings)
+    session = penstock.session(request.config.getoption("--master"), **SMALL)
     yield session
     session.stop()
 

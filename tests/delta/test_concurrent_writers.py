@@ -32,6 +32,7 @@ from delta_writers import (
 )
 from penstock.delta import DeltaTable, table
 from penstock.errors import ConflictError
+from small_sessions import SMALL
 from stalled import Stalled
 
 WRITERS, BATCHES = 8, 8
@@ -93,8 +94,7 @@ def test_eight_processes_append_while_the_feature_is_switched_on(writer: Writer)
 
 def spark_appends(root: str, number: int) -> None:
     """A process with a Spark of its own, whose second append waits, its files written, until it is told to go on."""
-    settings = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.sql.shuffle.partitions": "1"}
-    spark = penstock.session("local[1]", **settings)
+    spark = penstock.session("local[1]", **SMALL)
     delta, attempts, committing = penstock.delta.open(root, spark=spark), [], table.commit
     waits, base = False, -1
 

@@ -32,6 +32,7 @@ from delta_writers import (
 from penstock.delta import DeltaTable, table
 from penstock.errors import InvalidError, PenstockError, UnsupportedError
 from penstock.storage import filesystems
+from small_sessions import SMALL
 
 FIRST = [(1, "US"), (2, "US"), (3, "CN"), (4, None)]
 DEAD: list[Row] = [(100, "dead", "US"), (101, "dead", "new"), (102, "dead", None)]
@@ -80,8 +81,7 @@ def test_a_commit_that_is_killed(
 
 def backfills(root: str) -> None:
     """A process of its own, whose backfill stops before its second commit."""
-    settings = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.sql.shuffle.partitions": "1"}
-    spark = penstock.session("local[1]", **settings)
+    spark = penstock.session("local[1]", **SMALL)
     committing, calls = table.commit, count(1)
 
     def stopping(*arguments: Any, **named: Any) -> Any:

@@ -17,6 +17,7 @@ import penstock
 import penstock.delta
 from delta_spark import DeltaSpark, in_order, table
 from penstock.delta import DeltaTable
+from small_sessions import SMALL
 
 FEATURE = "materializePartitionColumns"
 ENABLED = "delta.enableMaterializePartitionColumnsFeature"
@@ -38,16 +39,13 @@ TIMES = (
     dt.datetime(9999, 12, 31, 23, 59, 59, 123456),
 )
 Row = tuple[Any, ...]
-FOR_SMALL_TABLES = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.databricks.delta.snapshotPartitions": "1",
-}
 
 
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeltaSpark]:
-    session = DeltaSpark(tmp_path_factory.mktemp("delta-spark") / "log", **FOR_SMALL_TABLES)
+    session = DeltaSpark(
+        tmp_path_factory.mktemp("delta-spark") / "log", **SMALL, **{"spark.databricks.delta.snapshotPartitions": "1"}
+    )
     yield session
     session.close()
 

@@ -22,6 +22,7 @@ from interop.writers import ID, Writer
 from interop.writing import attached, files_of
 from penstock.catalog.inlining import inlined_statistics
 from penstock.catalog.writing.files import add_inlined
+from small_sessions import SMALL
 
 READY = "ready"
 
@@ -144,7 +145,7 @@ def spark_victim(uri: str, data_path: str) -> None:
         Path(data_path, "ready").touch()
         time.sleep(600)
 
-    spark = penstock.session("local[1]")
+    spark = penstock.session("local[1]", **SMALL)
     rows = spark.range(0, 100_000, 1, 1).mapInArrow(slowly, "id long")
     with penstock.attach(uri, spark=spark) as lake:
         lake.table("t").append(rows)

@@ -25,6 +25,7 @@ from lance_judges import by_pylance, client
 from lance_writers import LONGEST, NAME, SCHEMA, Writer, data_files, environment, journals
 from penstock.lance import commit
 from penstock.lance.statements import add_rows, change_definition, write_job
+from small_sessions import SMALL
 
 WRITERS, APPENDS = 4, 3
 SHARED = ("US", "a/b=$%", None)
@@ -59,8 +60,7 @@ def places(number: int) -> list[str | None]:
 
 def appender(root: str, number: int) -> None:
     """A process of its own with a Spark of its own, which begins when told to."""
-    settings = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.sql.shuffle.partitions": "1"}
-    spark = penstock.session("local[1]", **settings)
+    spark = penstock.session("local[1]", **SMALL)
     namespace = penstock.lance.open(root, NAME, spark=spark)
     frames = []
     for i in range(APPENDS):
