@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from penstock.delta.commits import commit
 from penstock.delta.features import check_writable
+from penstock.delta.links import linked_into
 from penstock.delta.log import Log
-from penstock.errors import UnsupportedError
+from penstock.errors import InvalidError, UnsupportedError
 from penstock.storage.filesystems import delete_file, is_file
 from penstock.storage.paths import folder
 
@@ -26,14 +27,26 @@ def checkpoint(log: Log) -> None:
 
 
 def vacuum(
-    log: Log, *, retention: timedelta | None = None, dry_run: bool = False, enforce_retention: bool = True
+    log: Log,
+    *,
+    retention: timedelta | None = None,
+    dry_run: bool = False,
+    enforce_retention: bool = True,
+    even_linked: bool = False,
 ) -> list[str]:
     """Delete the files that no version within the retention needs, and say which ones.
 
-    Without a retention it is the table's own. One that is shorter is refused unless `enforce_retention` is off.
+    Without a retention it is the table's own. One that is shorter is refused unless `enforce_retention` is off; and a
+    table whose files were linked into others, unless it is to be vacuumed `even_linked`.
     """
     snapshot = log.snapshot()
     check_writable(snapshot.protocol, snapshot.metadata, log.path)
+    linked = linked_into(snapshot)
+    if linked and not (dry_run or even_linked):
+        raise InvalidError(
+            f"files of the Delta table {log.path} were linked into {', '.join(linked)}, which may show some that "
+            "vacuum would delete; dry_run=True lists them, and even_linked=True deletes them nevertheless"
+        )
     hours = None if retention is None else math.ceil(retention / timedelta(hours=1))
     named = sorted(_deltalake(log).vacuum(hours, dry_run=True, enforce_retention_duration=enforce_retention))
     with ThreadPoolExecutor(_THREADS) as pool:

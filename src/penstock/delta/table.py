@@ -25,7 +25,7 @@ from penstock.delta.features import (
     with_materialized,
     without_materialized,
 )
-from penstock.delta.links import link_to, linked_into
+from penstock.delta.links import link_to
 from penstock.delta.log import Log, Snapshot
 from penstock.delta.materialization import filled, lacking, verified
 from penstock.delta.scan import FILE, Scan
@@ -198,13 +198,13 @@ class DeltaTable:
         Where files were linked into a DuckLake table, which may show them still, it wants `even_linked`. Links that
         other programs made do not show in the log.
         """
-        linked = linked_into(self._log.snapshot())
-        if linked and not (dry_run or even_linked):
-            raise InvalidError(
-                f"files of the Delta table {self.path} were linked into {', '.join(linked)}, which may show some that "
-                "vacuum would delete; dry_run=True lists them, and even_linked=True deletes them nevertheless"
-            )
-        return maintenance.vacuum(self._log, retention=retention, dry_run=dry_run, enforce_retention=retention is None)
+        return maintenance.vacuum(
+            self._log,
+            retention=retention,
+            dry_run=dry_run,
+            enforce_retention=retention is None,
+            even_linked=even_linked,
+        )
 
     def scan(self) -> Scan:
         """The files of the newest version, for those who link them."""
