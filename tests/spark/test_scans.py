@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
+import penstock.delta
+import penstock.lance
 from interop.catalogs import Catalog, SQLiteCatalog
 from spark.plans import files_read
 
@@ -130,24 +132,119 @@ def test_merged_and_expired_files_are_an_error_not_a_mix(shared: Catalog, spark:
         merged, old = lake.table("t").read(), lake.table("t").read(version=2)
         with shared.reference() as duckdb:
             duckdb.execute("CALL ducklake_merge_adjacent_files('lk')")
-        with pytest.raises(Exception, match=r"merged since this DataFrame was made; call read\(\) again"):
+        with pytest.raises(
+            penstock.StaleReadError, match=r"replaced since this DataFrame was made; call read\(\) again"
+        ):
             merged.collect()
         assert lake.table("t").read().count() == 59
         with shared.reference() as duckdb:
             duckdb.execute("CALL ducklake_expire_snapshots('lk', versions => [2])")
-        with pytest.raises(Exception, match=r"snapshot 2 was expired"):
+        with pytest.raises(penstock.StaleReadError, match=r"snapshot 2 was expired"):
             old.collect()
 
 
-def test_field_ids_switched_off_is_an_error(shared: Catalog, spark: SparkSession) -> None:
+def test_a_merge_between_two_questions_is_not_seen(
+    postgres_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are looked up in the state of the catalog in which they were found unchanged."""
+    _files(postgres_catalog, "SELECT 1")
+    with penstock.attach(postgres_catalog.uri, read_only=True, spark=spark) as lake:
+        rows = lake.table("t").read()
+        asked = lake.catalog.database.query
+
+        def query(sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+            if "FROM ducklake_data_file d" in sql:
+                monkeypatch.undo()
+                with postgres_catalog.reference() as duckdb:
+                    duckdb.execute("CALL ducklake_merge_adjacent_files('lk')")
+            return asked(sql, parameters)
+
+        monkeypatch.setattr(lake.catalog.database, "query", query)
+        assert rows.count() == 60
+        assert lake.catalog.database.query == asked, "the question was not asked"
+        with pytest.raises(penstock.StaleReadError, match="replaced"):
+            rows.count()
+
+
+def test_a_merge_whose_snapshot_was_expired_is_noticed(shared: Catalog, spark: SparkSession) -> None:
+    _files(shared, "DELETE FROM t WHERE id = 3")
+    with penstock.attach(shared.uri, read_only=True, spark=spark) as lake:
+        rows, untouched = lake.table("t").read(), lake.table("t").read()
+        assert untouched.count() == 59
+        merging = lake.current_snapshot().id + 1
+        with shared.reference() as duckdb:
+            duckdb.execute("CALL ducklake_merge_adjacent_files('lk')", "CREATE TABLE other (i INTEGER)")
+            duckdb.execute(f"CALL ducklake_expire_snapshots('lk', versions => [{merging}])")
+        with pytest.raises(penstock.StaleReadError, match="replaced"):
+            rows.count()
+
+
+def test_another_session_of_the_same_spark_reads_the_same(shared: Catalog, spark: SparkSession) -> None:
+    """Whatever its settings: columns are found by their ids there too."""
+    _files(shared, "DELETE FROM t WHERE id = 3")
+    with shared.reference() as duckdb:
+        duckdb.execute("ALTER TABLE t RENAME id TO number", "ALTER TABLE t ADD COLUMN id INTEGER DEFAULT 7")
+    other = spark.newSession()
+    other.conf.set("spark.sql.parquet.fieldId.read.enabled", "false")
+    with penstock.attach(shared.uri, read_only=True, spark=spark) as lake:
+        lake.table("t").read().createOrReplaceGlobalTempView("elsewhere")
+        counted = other.sql("SELECT sum(number), sum(id) FROM global_temp.elsewhere WHERE number < 20")
+        assert counted.collect() == [(187, 19 * 7)]
+        assert (
+            files_read(other.sql("SELECT number FROM global_temp.elsewhere WHERE number = 25"))["ducklake main.t"] == 1
+        )
+
+
+ZONES = ("America/New_York", "Pacific/Apia", "UTC")
+
+
+@pytest.mark.parametrize("kind", ["ducklake", "delta", "lance"])
+def test_a_query_keeps_the_time_zone_that_it_was_made_in(kind: str, tmp_path: Path, spark: SparkSession) -> None:
+    """Its casts do, wherever and whenever it runs; so must pruning."""
+    rows = spark.sql(
+        """SELECT explode(sequence(TIMESTAMP '2023-12-31 00:00:00Z', TIMESTAMP '2024-01-01 23:00:00Z', INTERVAL 1 HOUR))
+           AS tz, 'x' AS s"""
+    )
+    table: Any
+    if kind == "ducklake":
+        table = penstock.attach(f"ducklake:{tmp_path}/l", spark=spark).create_table("t", "tz TIMESTAMP, s STRING")
+    elif kind == "delta":
+        table = penstock.delta.create(str(tmp_path / "t"), "tz TIMESTAMP, s STRING", partitioned_by=["s"], spark=spark)
+    else:
+        fields = ["year(tz)", "month(tz)", "day(tz)", "hour(tz)"]
+        table = penstock.lance.create(str(tmp_path), "t", "tz TIMESTAMP, s STRING", partitioned_by=fields, spark=spark)
+    for half in ("<", ">="):
+        table.append(rows.where(f"tz {half} TIMESTAMP '2024-01-01 00:00:00Z'").coalesce(1))
+    plain, used = spark.createDataFrame(rows.collect()), 0
+    try:
+        for made in ZONES:
+            spark.conf.set("spark.sql.session.timeZone", made)
+            queries = [frame.where("year(tz) = 2024").select("tz") for frame in (table.read(), plain)]
+            queries[0].createOrReplaceGlobalTempView("zoned")
+            for run in ZONES:
+                spark.conf.set("spark.sql.session.timeZone", run)
+                expected = queries[1].count()
+                assert queries[0].count() == expected, (made, run)
+                used += expected
+            other = spark.newSession()
+            other.conf.set("spark.sql.session.timeZone", "UTC")
+            assert other.table("global_temp.zoned").count() == queries[1].count()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert used == 3 * (19 + 37 + 24)
+
+
+def test_deep_filters_plan(shared: Catalog, spark: SparkSession) -> None:
+    """A thousand levels in Spark's plan are one here, where they are all of a kind; others prune nothing."""
     _files(shared, "DELETE FROM t WHERE id = 3")
     with penstock.attach(shared.uri, read_only=True, spark=spark) as lake:
         rows = lake.table("t").read()
-        spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "false")
-        with pytest.raises(Exception, match=r"set spark\.sql\.parquet\.fieldId\.read\.enabled to true"):
-            rows.collect()
-    with penstock.attach(shared.uri, read_only=True, spark=spark) as lake:
-        assert lake.table("t").read().count() == 59
+        alike = "id = 25" + "".join(f" OR id = {25 if number % 2 else 24}" for number in range(1500))
+        assert files_read(rows.where(alike))["ducklake main.t"] == 1
+        nested = "id = 25"
+        for number in range(60):
+            nested = f"(id = {24 + number % 2} OR (id < {70 + number} AND {nested}))"
+        assert sorted(row.id for row in rows.where(nested).collect()) == [24, 25]
 
 
 def test_a_closed_lake_is_an_error(shared: Catalog, spark: SparkSession) -> None:
@@ -156,8 +253,12 @@ def test_a_closed_lake_is_an_error(shared: Catalog, spark: SparkSession) -> None
         table, rows = lake.table("t"), lake.table("t").read()
     with pytest.raises(penstock.AttachError, match="is closed; attach it again"):
         table.read()
-    with pytest.raises(Exception, match="is closed; attach it again"):
-        rows.collect()
+    rows.createOrReplaceTempView("closed")
+    for run in (rows.collect, rows.count, rows.toPandas, lambda: list(rows.toLocalIterator()),
+                spark.sql("SELECT sum(id) FROM closed x WHERE id NOT IN (SELECT id FROM closed)").collect,
+                rows.write.format("noop").mode("append").save):  # fmt: skip
+        with pytest.raises(penstock.AttachError, match="is closed; attach it again"):
+            run()
 
 
 ROWS = 3_000_000

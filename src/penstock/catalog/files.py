@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -66,12 +67,13 @@ class FileScope:
     def data_files(self, group: FileGroup, keep: Condition = EVERY_FILE) -> list[DataFile]:
         """The files of a group that a condition keeps."""
         where, parameters = self._members(group)
-        rows = self.database.query(
-            f"""SELECT d.data_file_id, d.path, d.path_is_relative, d.file_size_bytes, d.row_id_start, d.begin_snapshot,
-                       d.encryption_key, {self._changed_in()}
-                FROM ducklake_data_file d WHERE {self._shown()} AND {where} AND {keep.sql}""",
-            [*self._shown_parameters(), *parameters, *keep.parameters],
-        )
+        with self._still(group):
+            rows = self.database.query(
+                f"""SELECT d.data_file_id, d.path, d.path_is_relative, d.file_size_bytes, d.row_id_start,
+                           d.begin_snapshot, d.encryption_key, {self._changed_in()}
+                    FROM ducklake_data_file d WHERE {self._shown()} AND {where} AND {keep.sql}""",
+                [*self._shown_parameters(), *parameters, *keep.parameters],
+            )
         return [DataFile(r[0], resolve(self.table_path, r[1], bool(r[2])), *r[3:]) for r in rows]
 
     def count(self, group: FileGroup, conditions: Sequence[Condition]) -> list[int]:
@@ -94,16 +96,24 @@ class FileScope:
         )
         return [DeleteKind(r[0], bool(r[1]), int(r[2] or 0)) for r in rows]
 
-    def delete_files(self, group: FileGroup, kind: DeleteKind, keep: Condition = EVERY_FILE) -> list[DeleteFile]:
+    def delete_files(
+        self, group: FileGroup, kinds: Sequence[DeleteKind], keep: Condition = EVERY_FILE
+    ) -> list[DeleteFile]:
+        """The delete files of a group's files that a condition keeps. `kinds` are those that there were."""
         where, parameters = self._delete_files(group)
-        rows = self.database.query(
-            f"""SELECT x.data_file_id, x.path, x.path_is_relative, x.file_size_bytes, x.format, x.encryption_key,
-                       x.begin_snapshot
-                FROM {where} AND x.format = ? AND x.encryption_key IS {"NOT NULL" if kind.encrypted else "NULL"}
-                AND {keep.sql}""",
-            [*parameters, kind.format, *keep.parameters],
-        )
-        return [DeleteFile(r[0], resolve(self.table_path, r[1], bool(r[2])), *r[3:]) for r in rows]
+        with self._still(group):
+            rows = self.database.query(
+                f"""SELECT x.data_file_id, x.path, x.path_is_relative, x.file_size_bytes, x.format, x.encryption_key,
+                           x.begin_snapshot
+                    FROM {where} AND {keep.sql}""",
+                [*parameters, *keep.parameters],
+            )
+        files = [DeleteFile(r[0], resolve(self.table_path, r[1], bool(r[2])), *r[3:]) for r in rows]
+        if not all(any(kind.is_of(file) for kind in kinds) for file in files):
+            raise StaleReadError(
+                f"the table's delete files were written anew since this DataFrame was made; call {self.made_by} again"
+            )
+        return files
 
     def inlined_delete_rows(self) -> list[tuple[int, int, int]]:
         """(data file, position, snapshot) of the deletes that are kept in the catalog itself."""
@@ -129,20 +139,29 @@ class FileScope:
         )
         return [MappedField(r[0], r[1], r[2], r[3], bool(r[4])) for r in rows]
 
-    def check(self) -> None:
-        """Whether the files are still those that the scan was made for."""
+    @contextmanager
+    def _still(self, group: FileGroup) -> Iterator[None]:
+        """One state of the database, in which the files are still those that the scan was made for."""
+        with self.database.consistent():
+            self._check(group)
+            yield
+
+    def _check(self, group: FileGroup) -> None:
         for version in self._needed():
             if not self.database.query("SELECT 1 FROM ducklake_snapshot WHERE snapshot_id = ?", [version]):
                 raise StaleReadError(
                     f"snapshot {version} was expired since this DataFrame was made; call {self.made_by} again"
                 )
-        later = "SELECT changes_made FROM ducklake_snapshot_changes WHERE snapshot_id > ?"
-        for (text,) in self.database.query(later, [self.seen_snapshot]):
-            for change in parse_changes(text):
-                if change.kind in _FILES_REPLACED and change.value == str(self.table_id):
-                    raise StaleReadError(
-                        f"the table's files were merged since this DataFrame was made; call {self.made_by} again"
-                    )
+        later = "SELECT snapshot_id, changes_made FROM ducklake_snapshot_changes WHERE snapshot_id > ?"
+        snapshots: dict[int, str | None] = dict(self.database.query(later, [self.seen_snapshot]))
+        changes = [change for text in snapshots.values() for change in parse_changes(text)]
+        merged = any(change.kind in _FILES_REPLACED and change.value == str(self.table_id) for change in changes)
+        # Of snapshots that were expired nobody knows what they did.
+        all_known = len(snapshots) == max(snapshots, default=self.seen_snapshot) - self.seen_snapshot
+        if merged or not (all_known or self.count(group, [EVERY_FILE]) == [group.file_count]):
+            raise StaleReadError(
+                f"the table's files were replaced since this DataFrame was made; call {self.made_by} again"
+            )
 
     def _shown(self) -> str:
         known = "d.data_file_id < ?" + (f" OR d.begin_snapshot = {self.at.own}" if self.at.own else "")

@@ -50,6 +50,9 @@ class DeleteKind:
     encrypted: bool
     delete_count: int
 
+    def is_of(self, file: DeleteFile) -> bool:
+        return (file.format, file.encryption_key is not None) == (self.format, self.encrypted)
+
 
 @dataclass(frozen=True)
 class MappedField:

@@ -99,7 +99,7 @@ class Cast:
 
     type: SparkType
     inner: Expression
-    zone: Zone = Zone()
+    zone: Zone
 
 
 @dataclass(frozen=True)

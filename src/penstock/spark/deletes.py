@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -37,7 +38,7 @@ def deleted_positions(
 
     `leader` is the index of the data files: the filters over their rows choose the delete files too.
     """
-    parts = [_from_files(spark, planner, leader, kind) for kind in kinds]
+    parts = [_Source(spark, planner, leader, kinds, kind).positions() for kind in kinds]
     if inlined:
         columns = [pa.array(values, pa.int64()) for values in zip(*inlined, strict=True)]
         rows = pa.table(columns, names=_POSITIONS.names)
@@ -45,62 +46,55 @@ def deleted_positions(
     return reduce(DataFrame.union, parts)
 
 
-def _from_files(spark: SparkSession, planner: Planner, leader: Any, kind: DeleteKind) -> DataFrame:
-    seal = Seal()
-    match kind.format, kind.encrypted:
-        case "parquet", False:
-            return _from_parquet(spark, planner, leader, kind)
-        case "parquet", True:
-            read = read_positions(planner.scope.version, _POSITIONS, seal)
-            return _read_in_python(spark, planner, leader, kind, seal, read)
-        case "puffin", _:  # DuckDB gives these a key in an encrypted lake, and does not use it
-            return _read_in_python(spark, planner, leader, kind, seal, _decode_vectors)
-    raise UnsupportedError(f"delete files of format {kind.format!r} are not known to this version of Penstock")
+@dataclass(frozen=True)
+class _Source:
+    """The delete files of one kind, of those that there were when the scan was made."""
 
+    spark: SparkSession
+    planner: Planner
+    leader: Any
+    kinds: Sequence[DeleteKind]
+    kind: DeleteKind
 
-def _from_parquet(spark: SparkSession, planner: Planner, leader: Any, kind: DeleteKind) -> DataFrame:
-    """Read by name, so that a third column of another writer is ignored and a missing snapshot id is NULL."""
-    constants = T.StructType([T.StructField(name, T.LongType()) for name in (FILE, _BEGIN)])
-    index = _index(spark, planner, leader, kind, constants, lambda file: (file.data_file_id, file.begin_snapshot))
-    schema = T.StructType([T.StructField("pos", T.LongType()), T.StructField(_EMBEDDED, T.LongType())])
-    frame = parquet_rows(spark, index, schema)
-    shown = frame.where(F.col(_EMBEDDED).isNull() | (F.col(_EMBEDDED) <= planner.scope.version))
-    deleted_in = F.coalesce(F.col(_EMBEDDED), F.col(_BEGIN)).alias(DELETED_IN)
-    return shown.select(FILE, F.col("pos").alias(POSITION), deleted_in)
+    def positions(self) -> DataFrame:
+        version, seal = self.planner.scope.version, Seal()
+        match self.kind.format, self.kind.encrypted:
+            case "parquet", False:
+                return self._from_parquet(version)
+            case "parquet", True:
+                return self._read_in_python(seal, read_positions(version, _POSITIONS, seal))
+            case "puffin", _:  # DuckDB gives these a key in an encrypted lake, and does not use it
+                return self._read_in_python(seal, _decode_vectors)
+        raise UnsupportedError(f"delete files of format {self.kind.format!r} are not known to this version of Penstock")
 
+    def _from_parquet(self, version: int) -> DataFrame:
+        """Read by name, so that a third column of another writer is ignored and a missing snapshot id is NULL."""
+        constants = T.StructType([T.StructField(name, T.LongType()) for name in (FILE, _BEGIN)])
+        index = self._index(constants, lambda file: (file.data_file_id, file.begin_snapshot))
+        schema = T.StructType([T.StructField("pos", T.LongType()), T.StructField(_EMBEDDED, T.LongType())])
+        frame = parquet_rows(self.spark, index, schema)
+        shown = frame.where(F.col(_EMBEDDED).isNull() | (F.col(_EMBEDDED) <= version))
+        deleted_in = F.coalesce(F.col(_EMBEDDED), F.col(_BEGIN)).alias(DELETED_IN)
+        return shown.select(FILE, F.col("pos").alias(POSITION), deleted_in)
 
-def _read_in_python(
-    spark: SparkSession,
-    planner: Planner,
-    leader: Any,
-    kind: DeleteKind,
-    seal: Seal,
-    read: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-) -> DataFrame:
-    constants = T.StructType().add("file", T.LongType()).add("begin", T.LongType())
-    constants = constants.add("location", T.StringType()).add("key", T.StringType())
+    def _read_in_python(
+        self, seal: Seal, read: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    ) -> DataFrame:
+        constants = T.StructType().add("file", T.LongType()).add("begin", T.LongType())
+        constants = constants.add("location", T.StringType()).add("key", T.StringType())
 
-    def constants_of(file: DeleteFile) -> tuple[object, ...]:
-        return file.data_file_id, file.begin_snapshot, file.path, seal.close(file.encryption_key, file.path)
+        def constants_of(file: DeleteFile) -> tuple[object, ...]:
+            return file.data_file_id, file.begin_snapshot, file.path, seal.close(file.encryption_key, file.path)
 
-    index = _index(spark, planner, leader, kind, constants, constants_of)
-    return file_rows(spark, index).mapInArrow(read, _POSITIONS)
+        return file_rows(self.spark, self._index(constants, constants_of)).mapInArrow(read, _POSITIONS)
 
+    def _index(self, constants: T.StructType, constants_of: Callable[[DeleteFile], tuple[object, ...]]) -> Any:
+        def plan(filters: str) -> str:
+            files = self.planner.scope.delete_files(self.planner.group, self.kinds, self.planner.keep(filters))
+            return records((file.path, file.size, constants_of(file)) for file in files if self.kind.is_of(file))
 
-def _index(
-    spark: SparkSession,
-    planner: Planner,
-    leader: Any,
-    kind: DeleteKind,
-    constants: T.StructType,
-    constants_of: Callable[[DeleteFile], tuple[object, ...]],
-) -> Any:
-    def plan(filters: str) -> str:
-        files = planner.scope.delete_files(planner.group, kind, planner.keep(filters))
-        return records((file.path, file.size, constants_of(file)) for file in files)
-
-    size = kind.delete_count * _BYTES_PER_POSITION
-    return file_index(spark, plan, constants, {}, size, "ducklake delete files").follow(leader)
+        size = self.kind.delete_count * _BYTES_PER_POSITION
+        return file_index(self.spark, plan, constants, {}, size, "ducklake delete files").follow(self.leader)
 
 
 def _decode_vectors(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

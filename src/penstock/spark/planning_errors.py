@@ -1,6 +1,6 @@
 """Errors that Python raises while Spark plans a query, on their way through the JVM to the caller, as themselves.
 
-Spark asks for files through a callback. What that raises would reach the caller as a `Py4JJavaError` with pages of Java.
+Spark asks for files through a callback. What that raises would reach the caller as a `Py4JJavaError`, in pages of Java.
 So it is noted here under a number, Java throws a `PlanningException` with that number, and where PySpark makes Python
 errors of Java's, the one of that number is raised.
 """
