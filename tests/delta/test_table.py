@@ -22,7 +22,19 @@ SCHEMA = (
     "id BIGINT NOT NULL, region STRING, day DATE, amount DECIMAL(38,2), ts TIMESTAMP, f DOUBLE,"
     " s STRUCT<a: INT, b: ARRAY<STRING>>, m MAP<STRING, INT>"
 )
-HOSTILE = ("EU", "", None, "a/b=c$d%e:f", "é😀 x", 'it\'s "q"', "__HIVE_DEFAULT_PARTITION__", "tab\there", "..")
+HOSTILE = (
+    "EU",
+    "",
+    None,
+    "a/b=c$d%e:f",
+    "é😀 x",
+    'it\'s "q"',
+    "__HIVE_DEFAULT_PARTITION__",
+    "tab\there",
+    "..",
+    "a\x1fb\x1e",
+    "\\_\x01",
+)
 
 
 def sales(spark: SparkSession, rows: int = 60, first: int = 0) -> DataFrame:

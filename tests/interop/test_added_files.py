@@ -68,6 +68,23 @@ def test_hive_partitions(catalog: Catalog, spark: SparkSession, tmp_path: Path) 
     assert_same_tables(catalog, spark, "t")
 
 
+def test_hive_partitions_of_control_characters(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    """Such characters part the fields in which files reach Spark; backslashes and line ends are others to mind."""
+    names = ["a%1Fb", "%1F", "x%1Ey", "%1E", "%00", "a%00b", "%01", "%5C", "a%5C_b", "%0A%0D", "%5C%1F"]
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute("CREATE TABLE t (id INTEGER, region VARCHAR)")
+        for number, name in enumerate(names):
+            (tmp_path / "hive" / f"region={name}").mkdir(parents=True)
+            reference.execute(*_copy(f"SELECT {number} AS id", tmp_path / "hive" / f"region={name}" / "f.parquet"))
+        _add(reference, tmp_path / "hive/**/*.parquet", hive_partitioning=True, allow_missing=True)
+        expected = dict(reference.rows("SELECT id, region FROM t"))
+    assert expected[0] == "a\x1fb"
+    assert expected[5] == "a\0b"
+    with penstock.attach(file_catalog.uri, read_only=True, spark=spark) as lake:
+        assert dict(map(tuple, lake.table("t").read().collect())) == expected
+        assert lake.table("t").read().where("region = 'a\\u001fb'").count() == 1
+
+
 @pytest.mark.parametrize(
     "predicate",
     [

@@ -29,6 +29,7 @@ HOSTILE = (
     "__HIVE_DEFAULT_PARTITION__",
     " x ",
     "a\\b\tc\x7f",
+    "a\x1fb\x1e\\_",
 )
 
 
