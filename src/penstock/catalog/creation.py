@@ -12,7 +12,7 @@ from uuid import uuid4
 from penstock.catalog.databases import ConnectOptions, Database, Row, connect
 from penstock.catalog.location import Location
 from penstock.catalog.tables import FORMAT_VERSION, TABLES, ColumnDefinition, TableDefinition
-from penstock.errors import AttachError
+from penstock.errors import AttachError, CatalogError
 from penstock.version import __version__
 
 
@@ -36,9 +36,9 @@ def create_lake(database: Database, data_path: str, encrypted: bool) -> None:
             if database.transactional_ddl:
                 _create_tables(database)
             _insert_first_rows(database, data_path, encrypted)
-    except database.errors as error:
+    except CatalogError as error:
         if not has_lake(database):
-            raise AttachError(f"no lake can be created at {database.location}: {error}") from error
+            raise AttachError(f"no lake can be created at {database.location}: {error.__cause__}") from error
 
 
 def create_file(location: Location, how: ConnectOptions, data_path: str, encrypted: bool) -> None:

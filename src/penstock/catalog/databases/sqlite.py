@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from penstock.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row, no_such_file
+from penstock.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row, no_such_file, refuse_unknown
 from penstock.catalog.dialects import SQLITE
 from penstock.catalog.location import Location
 from penstock.errors import AttachError
@@ -21,6 +21,7 @@ _TAKEN = (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE
 
 class SqliteDatabase(Database):
     engine = "sqlite"
+    product = "SQLite"
     dialect = SQLITE
     column_types: ClassVar = {"boolean": "BIGINT", "timestamptz": "VARCHAR", "uuid": "VARCHAR"}
     # A reader that starts to write cannot wait for a writer that waits for its readers.
@@ -33,6 +34,7 @@ class SqliteDatabase(Database):
             raise AttachError(
                 f"{location} has no schema {options.schema!r}: SQLite has none; leave metadata_schema out"
             )
+        refuse_unknown(location, tuple(options.parameters), "none: SQLite has no connection to describe")
         if not os.path.exists(location.target) and not options.create:
             raise AttachError(no_such_file(location))
         mode = "ro" if options.read_only else "rwc" if options.create else "rw"
@@ -58,7 +60,7 @@ class SqliteDatabase(Database):
         sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"
         self._connection.executemany(sql, map(self._adapted, rows))
 
-    def is_collision(self, error: BaseException) -> bool:
+    def _is_collision(self, error: BaseException) -> bool:
         code = getattr(error, "sqlite_errorcode", None)
         return isinstance(error, sqlite3.Error) and code is not None and (code & 0xFF in _BUSY or code in _TAKEN)
 
