@@ -86,3 +86,35 @@ def test_tables_that_were_made_after_the_grant(rights: Rights, spark: SparkSessi
     with penstock.attach(rights.uri, read_only=True, spark=spark) as lake:
         assert lake.table("filed").read().count() == 99
         assert lake.table("small").read().count() == 1
+
+
+def test_a_writer_who_may_not_make_tables(rights: Rights, spark: SparkSession) -> None:
+    """What would be kept in a table that is not there goes to files; tables that are there are used."""
+    one = spark.sql("SELECT CAST(1 AS BIGINT) AS id")
+    with penstock.attach(rights.catalog.uri, data_path=rights.catalog.data_path, spark=spark) as lake:
+        lake.create_table("old", "id BIGINT")
+        lake.create_table("filed", spark.range(100))
+    if rights.catalog.kind == "postgres":
+        rights.administer("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    rights.grant("SELECT, INSERT, UPDATE, DELETE")
+    with penstock.attach(rights.uri, spark=spark) as lake:
+        tables = lake.catalog.database.tables("ducklake_")
+        lake.table("old").append(one)  # where there is a table for it
+        assert lake.table("old").files().count() == 0
+        with lake.transaction():
+            lake.create_table("new", "id BIGINT").append(one)
+        lake.table("filed").delete("id = 5")
+        lake.table("filed").update({"id": "-6"}, where="id = 6")
+        lake.table("old").add_column("note STRING DEFAULT 'none'")
+        lake.table("old").append(spark.sql("SELECT CAST(2 AS BIGINT) AS id, 'x' AS note"))
+        assert lake.table("old").files().count() == 1
+        assert lake.catalog.database.tables("ducklake_") == tables
+    with rights.catalog.reference() as reference:
+        assert reference.rows("FROM old ORDER BY id") == [(1, "none"), (2, "x")]
+        assert reference.rows("FROM new") == [(1,)]
+        assert reference.rows("SELECT count(*), min(id), count(*) FILTER (id IN (5, 6)) FROM filed") == [(99, -6, 0)]
+    rights.grant("CREATE", "SCHEMA public" if rights.catalog.kind == "postgres" else None)
+    with penstock.attach(rights.uri, spark=spark) as lake:
+        lake.table("new").append(one)
+        assert lake.table("new").files().count() == 1
+        assert lake.table("new").read().count() == 2

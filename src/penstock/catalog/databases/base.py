@@ -187,7 +187,9 @@ class Database(ABC):
             raise self._failure(error) from error
 
     def _failure(self, error: Exception) -> CatalogError:
-        return CatalogError(f"{self.product} says of {self.location}: {self._said(error)}")
+        return CatalogError(
+            f"{self.location}: {self.product} refused a statement, of which nothing was done: {self._said(error)}"
+        )
 
     def _said(self, error: Exception) -> str:
         """The driver's words in one line."""

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from penstock.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row, no_such_file, refuse_unknown
 from penstock.catalog.dialects import SQLITE
 from penstock.catalog.location import Location
-from penstock.errors import AttachError
+from penstock.errors import AttachError, CatalogError
 
 _BUSY_TIMEOUT_SECONDS = 30.0
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -61,8 +61,15 @@ class SqliteDatabase(Database):
         self._connection.executemany(sql, map(self._adapted, rows))
 
     def _is_collision(self, error: BaseException) -> bool:
-        code = getattr(error, "sqlite_errorcode", None)
-        return isinstance(error, sqlite3.Error) and code is not None and (code & 0xFF in _BUSY or code in _TAKEN)
+        return _is_busy(error) or _code(error) in _TAKEN
+
+    def _failure(self, error: Exception) -> CatalogError:
+        if _is_busy(error):
+            return CatalogError(
+                f"{self.location} is in use: another program has been writing to it for {_BUSY_TIMEOUT_SECONDS:.0f} "
+                "seconds; try again when it has finished"
+            )
+        return super()._failure(error)
 
     def _close(self) -> None:
         self._connection.close()
@@ -86,6 +93,15 @@ class SqliteDatabase(Database):
         utc = value.astimezone(UTC)
         fraction = f".{utc.microsecond:06d}".rstrip("0").rstrip(".")
         return utc.strftime("%Y-%m-%d %H:%M:%S") + fraction + "+00"
+
+
+def _code(error: BaseException) -> int | None:
+    return getattr(error, "sqlite_errorcode", None) if isinstance(error, sqlite3.Error) else None
+
+
+def _is_busy(error: BaseException) -> bool:
+    code = _code(error)
+    return code is not None and code & 0xFF in _BUSY
 
 
 def _text(value: Any) -> Any:

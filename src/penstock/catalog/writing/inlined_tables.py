@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from penstock.catalog.databases import Database
@@ -11,6 +12,7 @@ from penstock.catalog.objects import column_versions, columns_at
 from penstock.catalog.visibility import At
 from penstock.catalog.writing.numbering import Numbering, is_staged
 from penstock.catalog.writing.staging import Staging
+from penstock.errors import CatalogError
 from penstock.model.columns import Column
 
 # At the end of names that no other program makes.
@@ -102,7 +104,8 @@ def _drop_leftovers(database: Database) -> None:
     registered = {name for (name,) in database.query("SELECT table_name FROM ducklake_inlined_data_tables")}
     for name in sorted(database.tables("ducklake_inlined_data_") - registered):
         if name.endswith(_OURS):
-            database.execute(f"DROP TABLE IF EXISTS {database.identifier(name)}")
+            with suppress(CatalogError):  # of a user who may not drop: an empty table that nobody reads does no harm
+                database.execute(f"DROP TABLE IF EXISTS {database.identifier(name)}")
 
 
 def register(database: Database, targets: Iterable[InlinedTarget]) -> None:
