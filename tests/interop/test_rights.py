@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import penstock
 from interop.catalogs import Catalog, MySQLCatalog
+from interop.writers import Writer
 from servers import MariaDBServer, PostgresServer
 
 
@@ -118,3 +119,19 @@ def test_a_writer_who_may_not_make_tables(rights: Rights, spark: SparkSession) -
         lake.table("new").append(one)
         assert lake.table("new").files().count() == 1
         assert lake.table("new").read().count() == 2
+
+
+def test_the_right_to_make_tables_is_asked_for_by_name(rights: Rights) -> None:
+    data_path = rights.catalog.data_path
+    with Writer(rights.catalog.uri, data_path) as lake:
+        lake.create_table("t")
+        if rights.catalog.kind == "postgres":
+            rights.administer("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+        rights.grant("SELECT, INSERT, UPDATE, DELETE")
+        grant = r"GRANT CREATE ON SCHEMA public TO guest|GRANT [A-Z, ]*CREATE ON `\w+`\.\* TO 'guest'@'localhost'"
+        with Writer(rights.uri, data_path) as guest, pytest.raises(penstock.CatalogError, match=grant):
+            guest.create_table("no right to its table of inlined rows")
+        database = lake.catalog.database
+        assert database.query("SELECT max(snapshot_id), count(*) FROM ducklake_snapshot") == [(1, 2)]
+        assert database.query("SELECT table_name FROM ducklake_table") == [("t",)]
+        assert database.query("SELECT count(*) FROM ducklake_inlined_data_tables") == [(1,)]

@@ -61,17 +61,17 @@ class MysqlDatabase(ServerDatabase):
         keywords = _connection_keywords(self.location, self.options.parameters)
         if "database" not in keywords and not self.options.schema:
             raise AttachError(f"{self.location} names no database; write db=NAME, there or in metadata_parameters")
+        self._name = self.options.schema or keywords["database"]
         try:
             self._connection = pymysql.connect(**keywords, charset="utf8mb4", autocommit=True, connect_timeout=10)
+            self._query(f"SET SESSION sql_mode = '{_SQL_MODE}', time_zone = '+00:00'", ())
+            self._query("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", ())
+            if self.options.schema:
+                self._use(self.options.schema, create)
+            if self.options.read_only:
+                self._query("SET SESSION TRANSACTION READ ONLY", ())
         except pymysql.MySQLError as error:
             raise self._unreachable(error) from None
-        self._query(f"SET SESSION sql_mode = '{_SQL_MODE}', time_zone = '+00:00'", ())
-        self._query("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", ())
-        if self.options.schema:
-            self._use(self.options.schema, create)
-        self._name = self.options.schema or keywords["database"]
-        if self.options.read_only:
-            self._query("SET SESSION TRANSACTION READ ONLY", ())
 
     def _use(self, schema: str, create: bool) -> None:
         """What others call a schema is a database here."""

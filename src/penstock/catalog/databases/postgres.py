@@ -43,17 +43,18 @@ class PostgresDatabase(ServerDatabase):
     def _connect(self, *, create: bool) -> None:
         try:
             self._connection = psycopg.connect(self._conninfo(), autocommit=True)
+            if self.options.schema:
+                self._use(self.options.schema, create)
+            # Pruning tests `data_file_id NOT IN (...)`: with too little memory PostgreSQL compares pairs, not hashes.
+            self._connection.execute("SET work_mem = '256MB'")
+            self._connection.execute("SET jit = off")
+            self._connection.execute("SET TimeZone = 'UTC'")
+            self._connection.execute("SET IntervalStyle = 'postgres'")
+            if self.options.read_only:
+                self._connection.execute("SET default_transaction_read_only = on")
+            [(self._schema,)] = self._query("SELECT current_schema()", ())
         except psycopg.Error as error:
             raise self._unreachable(error) from None
-        if self.options.schema:
-            self._use(self.options.schema, create)
-        # Pruning tests `data_file_id NOT IN (...)`: with too little memory PostgreSQL compares pairs, not hashes.
-        self._connection.execute("SET work_mem = '256MB'")
-        self._connection.execute("SET jit = off")
-        self._connection.execute("SET TimeZone = 'UTC'")
-        self._connection.execute("SET IntervalStyle = 'postgres'")
-        if self.options.read_only:
-            self._connection.execute("SET default_transaction_read_only = on")
 
     def _conninfo(self) -> str:
         """The location and the parameters; for what neither says, libpq looks at its environment."""
@@ -115,17 +116,17 @@ class PostgresDatabase(ServerDatabase):
         return isinstance(error, psycopg.errors.InsufficientPrivilege)
 
     def _needed_right(self, error: Exception) -> str:
-        role, table = self._connection.info.user, re.search(r"ducklake_\w+", str(error))
-        schema = self.options.schema or "public"
+        told = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+        role, table = self._connection.info.user, re.search(r"ducklake_\w+", told or "")
         if table is None:
             return (
-                f"the role {role} may not make tables; GRANT CREATE ON SCHEMA {schema} TO {role}, "
+                f"the role {role} may not make tables; GRANT CREATE ON SCHEMA {self._schema} TO {role}, "
                 "or keep no rows in the catalog: attach with data_inlining_row_limit=0"
             )
         return (
-            f"the role {role} has no right on {table[0]}; GRANT {self._rights} ON {schema}.{table[0]} TO {role}, "
+            f"the role {role} has no right on {table[0]}; GRANT {self._rights} ON {self._schema}.{table[0]} TO {role}, "
             f"and for tables that are made later, as the role that makes them, ALTER DEFAULT PRIVILEGES IN SCHEMA "
-            f"{schema} GRANT {self._rights} ON TABLES TO {role}"
+            f"{self._schema} GRANT {self._rights} ON TABLES TO {role}"
         )
 
     def _close(self) -> None:
