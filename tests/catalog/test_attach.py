@@ -55,6 +55,8 @@ def test_parameters_that_a_database_does_not_know(catalog: Catalog) -> None:
     with pytest.raises(AttachError, match="nonsense") as caught:
         _created_by(catalog.uri, catalog.data_path, {"nonsense": SECRET})
     assert SECRET not in str(caught.value)
+    assert catalog.uri in str(caught.value)
+    assert list(catalog.directory.iterdir()) == []
 
 
 def test_what_is_no_secret_is_told(postgres_catalog: PostgresCatalog) -> None:

@@ -171,6 +171,9 @@ def test_a_connection_that_broke_is_opened_again(kind: str, request: pytest.Fixt
         with other.transaction():
             _add_snapshot(other, 2)
         assert _newest(database) == 2
+        with pytest.raises(CatalogError, match="broke"):
+            _inside(database.consistent(), break_connection, look)
+        database.close()
 
 
 def test_writers_stand_in_line(catalog: Catalog, database: Database) -> None:

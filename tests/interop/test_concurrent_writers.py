@@ -23,6 +23,8 @@ from penstock.catalog.databases.base import Database
 from penstock.catalog.writing.commit import RetryPolicy
 from proxies import BreakingProxy
 
+_TOO_LONG = 3_600_000  # milliseconds to wait for another try
+
 
 def writer(catalog: Catalog, retries: RetryPolicy | None = None) -> Writer:
     return Writer(catalog.uri, catalog.data_path, retries)
@@ -163,6 +165,18 @@ def test_a_commit_that_others_outrun_is_tried_again_as_often_as_asked_for(
             assert "max_retry_count" in str(error)
             assert len(reference.rows(snapshots)) == 3
             assert files_of(postgres_catalog) == set()
+
+
+def test_what_no_other_writer_is_to_blame_for_is_not_tried_again(file_catalog: Catalog) -> None:
+    with writer(file_catalog, RetryPolicy(1, _TOO_LONG, 1)) as own:
+        own.create_table("t")
+        own.catalog.database.execute("UPDATE ducklake_snapshot_changes SET author = 'somebody'")
+        own.catalog.database.execute("ALTER TABLE ducklake_snapshot_changes ALTER COLUMN author SET NOT NULL")
+        with pytest.raises(penstock.CatalogError, match=r"NOT NULL constraint failed.*author"):
+            own.append_file("t", 1)
+        own.append_file("t", 2, author="me")
+        assert own.catalog.database.value("SELECT max(snapshot_id) FROM ducklake_snapshot") == 2
+    assert len(files_of(file_catalog)) == 1
 
 
 def test_a_connection_that_breaks_before_the_commit(postgres_catalog: Catalog) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,11 +50,11 @@ def create_file(location: Location, how: ConnectOptions, data_path: str, encrypt
     try:
         with TemporaryDirectory(dir=target.parent, prefix=".penstock-") as place:
             draft = replace(location, target=str(Path(place) / target.name))
-            database = connect(draft, replace(how, create=True))
             try:
-                create_lake(database, data_path, encrypted)
-            finally:
-                database.close()
+                with closing(connect(draft, replace(how, create=True))) as database:
+                    create_lake(database, data_path, encrypted)
+            except AttachError as error:
+                raise AttachError(str(error).replace(draft.target, location.target)) from None
             _put(draft.target, location.target)
     except OSError as error:
         raise AttachError(

@@ -170,8 +170,10 @@ class Database(ABC):
 
     def _let_go(self) -> None:
         """End a transaction that has read all it wanted."""
-        with suppress(*self.errors):
+        try:
             self._execute("COMMIT", ())
+        except self.errors:
+            self._roll_back()
 
     def _asked(self, ask: Callable[[], _Answer]) -> _Answer:
         """The answer to a question, or the beginning of a transaction: what may be said twice."""

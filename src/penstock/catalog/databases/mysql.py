@@ -151,7 +151,8 @@ class MysqlDatabase(ServerDatabase):
         )
 
     def _close(self) -> None:
-        self._connection.close()
+        if self._connection.open:
+            self._connection.close()
 
     def tables(self, prefix: str) -> set[str]:
         sql = "SELECT table_name FROM information_schema.tables WHERE table_schema = database()"
