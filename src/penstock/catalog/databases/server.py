@@ -87,7 +87,7 @@ class ServerDatabase(Database):
         return super()._failure(error)
 
     def _said(self, error: Exception) -> str:
-        return self._without_secrets(super()._said(error))
+        return self._without_secrets(super()._said(error)) or "nothing more"
 
     def _without_secrets(self, text: str) -> str:
         given = [value for key, value in self.options.parameters.items() if key in _SECRET_PARAMETERS and value]
