@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.catalog.databases import Database
 from penstock.catalog.databases.base import CommitInDoubtError
-from penstock.catalog.snapshots import snapshot_by_version
+from penstock.catalog.snapshots import latest_snapshot, snapshot_by_version
 from penstock.catalog.writing.staging import FILE_TABLES, Staging
 from penstock.errors import CatalogError, ConflictError, NotFoundError
 from penstock.model.snapshots import Snapshot
@@ -32,6 +32,8 @@ def _is_there(database: Database, staging: Staging, made: Snapshot, doubt: Commi
     try:
         found = snapshot_by_version(database, made.id)
     except NotFoundError:
+        if latest_snapshot(database).id > made.id:  # somebody's was there, and was expired
+            raise doubt from doubt.__cause__
         return False
     if found != made:
         return False
