@@ -34,6 +34,11 @@ class PostgresServer:
     def connection_string(self, database: str) -> str:
         return f"dbname={database} host={self._directory} user=postgres"
 
+    @property
+    def socket(self) -> Path:
+        [path] = self._directory.glob(".s.PGSQL.*[0-9]")
+        return path
+
     def stop(self) -> None:
         self._server.cleanup()
         shutil.rmtree(self._directory, ignore_errors=True)

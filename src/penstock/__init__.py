@@ -3,6 +3,7 @@
 from penstock.attaching import attach
 from penstock.errors import (
     AttachError,
+    CatalogError,
     ConflictError,
     InvalidError,
     NotFoundError,
@@ -19,6 +20,7 @@ from penstock.version import __version__
 
 __all__ = [
     "AttachError",
+    "CatalogError",
     "ConflictError",
     "InvalidError",
     "Lake",

@@ -39,6 +39,11 @@ def attach(
     `snapshot_version` or `snapshot_time` the lake is shown as it was then. A commit that another writer outran is tried
     again `max_retry_count` times, after `retry_wait_ms`, and `retry_backoff` times as long each time. `spark` is the
     session to use: by default the active one, else a local one.
+
+    `metadata_parameters` add to what the location says of the connection, and may say all of it: `ducklake:postgres:`
+    (where libpq's environment counts too) and `ducklake:mysql:` need nothing more.
+
+    A lake that cannot be attached is an `AttachError`; what its database refuses later is a `CatalogError`.
     """
     if snapshot_version is not None and snapshot_time is not None:
         raise AttachError("give snapshot_version or snapshot_time, not both")

@@ -9,6 +9,13 @@ class AttachError(PenstockError):
     """The lake cannot be attached: no such lake, wrong version, an unreachable database."""
 
 
+class CatalogError(PenstockError):
+    """The catalog's database failed or refused: a right that is missing, a connection that broke, a full disk.
+
+    The driver's own error is its `__cause__`.
+    """
+
+
 class NotFoundError(PenstockError):
     """A schema, table, view, column, snapshot or file that does not exist (at this snapshot)."""
 

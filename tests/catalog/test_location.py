@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from penstock.catalog.location import parse_location
+from penstock.catalog.location import Location, parse_location
 from penstock.errors import AttachError
 
 
@@ -15,12 +17,50 @@ from penstock.errors import AttachError
         ("ducklake:sqlite:m.sqlite", "sqlite", "m.sqlite"),
         ("ducklake:postgres:dbname=lake host=h", "postgres", "dbname=lake host=h"),
         ("ducklake:postgresql://u@h/lake", "postgres", "postgresql://u@h/lake"),
+        ("ducklake:postgres://u@h/lake", "postgres", "postgres://u@h/lake"),
         ("ducklake:mysql:db=lake", "mysql", "db=lake"),
+        ("ducklake:postgres:", "postgres", ""),
+        ("ducklake:mysql:", "mysql", ""),
+        ("ducklake:file:///x/a.ducklake", "duckdb", "/x/a.ducklake"),
+        ("ducklake:C:/x/a.ducklake", "duckdb", "C:/x/a.ducklake"),
+        ("ducklake:2026-11-16 12:30.ducklake", "duckdb", "2026-11-16 12:30.ducklake"),
+        ("ducklake:duckdb:oracle:a", "duckdb", "oracle:a"),
     ],
 )
 def test_locations(uri: str, engine: str, target: str) -> None:
     location = parse_location(uri)
     assert (location.engine, location.target) == (engine, target)
+
+
+@pytest.mark.parametrize(
+    ("uri", "named"),
+    [
+        ("ducklake:https://me:hunter2@host/public.ducklake", "https"),
+        ("ducklake:http://host/public.ducklake?key=hunter2", "http"),
+        ("ducklake:s3://bucket/a.ducklake", "s3"),
+        ("ducklake:gs://bucket/a.ducklake", "gs"),
+        ("ducklake:az://container/a.ducklake", "az"),
+        ("ducklake:abfss://container@host/a.ducklake", "abfss"),
+        ("ducklake:hdfs://host/a.ducklake", "hdfs"),
+        ("ducklake:sqlite:s3://bucket/a.sqlite", "s3"),
+        ("ducklake:duckdb:s3://bucket/a.ducklake", "s3"),
+        ("ducklake:md:lake?motherduck_token=hunter2", "MotherDuck"),
+        ("ducklake:oracle:user/lake", "oracle"),
+    ],
+)
+def test_places_that_are_no_local_files(uri: str, named: str) -> None:
+    with pytest.raises(AttachError, match=rf"{named}.*ducklake:postgres:.*data_path") as error:
+        parse_location(uri)
+    assert "hunter2" not in str(error.value)
+
+
+def test_a_file_that_looks_like_another_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "oracle:a").touch()
+    (tmp_path / "s3:" / "bucket").mkdir(parents=True)
+    (tmp_path / "s3:" / "bucket" / "a.ducklake").touch()
+    for target in ("oracle:a", "s3://bucket/a.ducklake"):
+        assert parse_location(f"ducklake:{target}") == Location("duckdb", target)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +48,7 @@ def _stop_at(moment: str) -> None:
         case "written":
             transaction.commit = _stop_before(transaction.commit)
         case "committing":
-            base.Database._transaction = _stopping_before_commit(base.Database._transaction)  # type: ignore[method-assign]
+            base.Database._commit = _stopping_before_commit(base.Database._commit)  # type: ignore[method-assign]
         case "committed":
             transaction.commit = _stop_after(transaction.commit)
 
@@ -70,13 +69,11 @@ def _stop_after(function: Callable[..., Any]) -> Callable[..., Any]:
     return stopping
 
 
-def _stopping_before_commit(transaction: Callable[..., Any]) -> Callable[..., Any]:
-    @contextmanager
-    def stopping(self: Any, begin: str, *, keep: bool = True) -> Iterator[None]:
-        with transaction(self, begin, keep=keep):
-            yield
-            if keep and self.query("SELECT 1 FROM ducklake_table WHERE table_name = 'of_committing'"):
-                _stop()
+def _stopping_before_commit(commit: Callable[..., Any]) -> Callable[..., Any]:
+    def stopping(self: Any) -> None:
+        if self.query("SELECT 1 FROM ducklake_table WHERE table_name = 'of_committing'"):
+            _stop()
+        commit(self)
 
     return stopping
 
@@ -86,9 +83,14 @@ def _stop() -> None:
     time.sleep(600)
 
 
+def environment() -> dict[str, str]:
+    """Of a process that finds the tests' own modules, and the same Penstock."""
+    places = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
+
+
 def kill_when_ready(*arguments: str) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    with subprocess.Popen([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, env=environment) as process:
+    with subprocess.Popen([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, env=environment()) as process:
         assert process.stdout is not None
         said = process.stdout.readline().decode().strip()
         process.send_signal(signal.SIGKILL)
@@ -157,8 +159,7 @@ def test_a_killed_spark_driver_leaves_the_last_snapshot(sqlite_catalog: Catalog)
         first.create_table("t")
         first.append_file("t", *range(20))
     sign = Path(catalog.data_path, "ready")
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    with subprocess.Popen([sys.executable, __file__, catalog.uri, catalog.data_path], env=environment) as process:
+    with subprocess.Popen([sys.executable, __file__, catalog.uri, catalog.data_path], env=environment()) as process:
         while not sign.exists():
             assert process.poll() is None, "it ended by itself"
             time.sleep(0.05)

@@ -8,10 +8,12 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-from interop.catalogs import Catalog
+from interop.catalogs import Catalog, MySQLCatalog
 from interop.compare import assert_same_tables
 from interop.reference import Reference
 from interop.samples import PRIMITIVES, create_table, insert_rows, storable_in_mysql
+from interop.writers import Writer
+from servers import MariaDBServer
 
 NO_JOINS = "only simple deletes"
 
@@ -76,3 +78,26 @@ def test_types_on_mysql(mysql_catalog: Catalog, spark: SparkSession, inlined_row
     with mysql_catalog.reference(data_inlining_row_limit=inlined_rows) as reference:
         reference.execute(create_table("t", samples), insert_rows("t", samples))
     assert_same_tables(mysql_catalog, spark, "t")
+
+
+def test_inlined_tables_of_commits_that_are_not_there_yet(
+    mysql_catalog: MySQLCatalog, mysql_server: MariaDBServer
+) -> None:
+    """CREATE TABLE is a commit of its own: a table may be that of another program, which registers it in a moment."""
+    database = mysql_catalog.database
+    others, left = f"{database}.ducklake_inlined_data_1_1", f"{database}.ducklake_inlined_data_9_9_penstock"
+    with Writer(mysql_catalog.uri, mysql_catalog.data_path) as own:
+        mysql_server.execute(
+            f"CREATE TABLE {others} (row_id BIGINT, begin_snapshot BIGINT, end_snapshot BIGINT, other TEXT)",
+            f"INSERT INTO {others} VALUES (0, 1, NULL, 'theirs')",
+            f"CREATE TABLE {left} (row_id BIGINT)",
+        )
+        own.create_table("t")
+        own.append("t", 7)
+        names = own.catalog.database.tables("ducklake_inlined_data_")
+        assert own.catalog.database.query("SELECT other FROM ducklake_inlined_data_1_1") == [("theirs",)]
+        [(registered,)] = own.catalog.database.query("SELECT table_name FROM ducklake_inlined_data_tables")
+        assert names == {"ducklake_inlined_data_tables", "ducklake_inlined_data_1_1", registered}
+        own.append("t", 8)
+    with mysql_catalog.reference() as reference:
+        assert reference.rows("FROM t ORDER BY id") == [(7,), (8,)]

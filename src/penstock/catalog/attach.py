@@ -11,7 +11,7 @@ from penstock.catalog.databases import ConnectOptions, Database, connect
 from penstock.catalog.location import Location, parse_location
 from penstock.catalog.migration import format_version, migrate
 from penstock.catalog.tables import FORMAT_VERSION, TABLES
-from penstock.errors import AttachError
+from penstock.errors import AttachError, CatalogError
 from penstock.model.options import OptionValue
 from penstock.storage.paths import absolute, folder, is_local
 
@@ -70,6 +70,9 @@ def open_catalog(uri: str, options: AttachOptions) -> Catalog:
         _check_version(database, options)
         _check_encryption(database, options)
         return _located(database, options)
+    except CatalogError as error:
+        database.close()
+        raise AttachError(f"the lake cannot be attached: {error}") from error.__cause__
     except BaseException:
         database.close()
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from uuid import uuid4
 from penstock.catalog.databases import ConnectOptions, Database, Row, connect
 from penstock.catalog.location import Location
 from penstock.catalog.tables import FORMAT_VERSION, TABLES, ColumnDefinition, TableDefinition
-from penstock.errors import AttachError
+from penstock.errors import AttachError, CatalogError
 from penstock.version import __version__
 
 
@@ -36,9 +37,9 @@ def create_lake(database: Database, data_path: str, encrypted: bool) -> None:
             if database.transactional_ddl:
                 _create_tables(database)
             _insert_first_rows(database, data_path, encrypted)
-    except database.errors as error:
+    except CatalogError as error:
         if not has_lake(database):
-            raise AttachError(f"no lake can be created at {database.location}: {error}") from error
+            raise AttachError(f"no lake can be created at {database.location}: {error.__cause__}") from error
 
 
 def create_file(location: Location, how: ConnectOptions, data_path: str, encrypted: bool) -> None:
@@ -49,11 +50,11 @@ def create_file(location: Location, how: ConnectOptions, data_path: str, encrypt
     try:
         with TemporaryDirectory(dir=target.parent, prefix=".penstock-") as place:
             draft = replace(location, target=str(Path(place) / target.name))
-            database = connect(draft, replace(how, create=True))
             try:
-                create_lake(database, data_path, encrypted)
-            finally:
-                database.close()
+                with closing(connect(draft, replace(how, create=True))) as database:
+                    create_lake(database, data_path, encrypted)
+            except AttachError as error:
+                raise AttachError(str(error).replace(draft.target, location.target)) from None
             _put(draft.target, location.target)
     except OSError as error:
         raise AttachError(

@@ -95,11 +95,15 @@ def _inlined_tables(database: Database, table_id: int) -> list[tuple[str, int]]:
            WHERE i.table_id = ? GROUP BY i.table_name ORDER BY 2""",
         [table_id],
     )
-    existing = database.tables(f"ducklake_inlined_data_{table_id}_") if rows else set()
+    existing = database.existing([name for name, _ in rows])
     return [(name, begin) for name, begin in rows if name in existing]
 
 
 def inlined_delete_table(database: Database, table_id: int) -> str | None:
     """The table of inlined deletes, which is registered nowhere and found by its name."""
-    name = f"ducklake_inlined_delete_{table_id}"
-    return name if name in database.tables(name) else None
+    name = inlined_delete_name(table_id)
+    return name if database.existing([name]) else None
+
+
+def inlined_delete_name(table_id: int) -> str:
+    return f"ducklake_inlined_delete_{table_id}"

@@ -161,7 +161,12 @@ def _insert_native(
     items = [row_id, str(snapshot), "NULL", *values]
     into = f"INSERT INTO {database.identifier(table)}"
     inserting = source(all_columns, numbered)
-    with complaining(columns, rows), database._opened(), inserting.select(database._connection, items, into=into):
+    with (
+        database._opened(),
+        database._explained(),
+        complaining(columns, rows),
+        inserting.select(database._connection, items, into=into),
+    ):
         pass
 
 
@@ -170,11 +175,7 @@ def _stored_names(database: Database, table: str, columns: Sequence[Column]) -> 
     names = [column.name for column in columns]
     if database.engine != "postgres" or all(name == name.lower() for name in names):
         return names
-    stored = database.query(
-        "SELECT attname FROM pg_attribute WHERE attrelid = CAST(? AS regclass) AND attnum > 0 ORDER BY attnum",
-        [database.identifier(table)],
-    )
-    return [name for (name,) in stored[len(_OWN_COLUMNS) :]]
+    return database.columns(table)[len(_OWN_COLUMNS) :]
 
 
 _checked: WeakKeyDictionary[Database, set[str]] = WeakKeyDictionary()

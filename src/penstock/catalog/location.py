@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field
 
 from penstock.errors import AttachError
 
-_ENGINES = ("sqlite", "postgres", "mysql")
+_FILES, _SERVERS = ("duckdb", "sqlite"), ("postgres", "mysql")
+_SUPPORTED = (
+    "a catalog is a local DuckDB file (ducklake:FILE), a local SQLite file (ducklake:sqlite:FILE), PostgreSQL "
+    "(ducklake:postgres:dbname=...) or MySQL (ducklake:mysql:db=...); only data_path may be elsewhere"
+)
+# What DuckDB takes for the name of an extension, and not for a drive.
+_KIND = re.compile(r"(\w{2,}):(?!//)", re.ASCII)
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _SECRET = re.compile(r"(?i)\b(password|passwd|pwd|pw|sslpassword)(\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)")
 _URL_SECRET = re.compile(r"(://[^/@:\s]*:)([^@\s]*)(@)")
 
@@ -39,15 +47,50 @@ def secrets_in(text: str) -> tuple[str, ...]:
 
 
 def parse_location(uri: str) -> Location:
-    """`ducklake:FILE`, `ducklake:sqlite:FILE`, `ducklake:postgres:LIBPQ`, `ducklake:mysql:KEY=VALUE ...`."""
+    """`ducklake:FILE`, `ducklake:sqlite:FILE`, `ducklake:postgres:LIBPQ`, `ducklake:mysql:KEY=VALUE ...`.
+
+    What a server's location leaves out comes from the connection parameters.
+    """
     if not uri.startswith("ducklake:"):
-        raise AttachError(f"{redact(uri)!r} is not a DuckLake location; write ducklake:FILE or ducklake:sqlite:FILE")
+        raise AttachError(f"{_shown(uri)!r} is not a DuckLake location; write ducklake:FILE or ducklake:sqlite:FILE")
     rest = uri.removeprefix("ducklake:")
     engine, separator, target = rest.partition(":")
-    if engine == "postgresql" and target.startswith("//"):
+    if engine in ("postgres", "postgresql") and target.startswith("//"):
         return Location("postgres", rest)
-    if engine not in _ENGINES or not separator:
-        engine, target = "duckdb", rest.removeprefix("duckdb:")
+    if separator and engine in _SERVERS:
+        return Location(engine, target)
+    if not separator or engine not in _FILES:
+        engine, target = "duckdb", rest
+        _refuse_other_kinds(uri, target)
     if not target:
         raise AttachError(f"{uri!r} names no metadata database; write it after the colon")
-    return Location(engine, target)
+    return Location(engine, _local(uri, target))
+
+
+def _refuse_other_kinds(uri: str, target: str) -> None:
+    """Kinds of catalogs that DuckDB may have an extension for. A file whose name looks like that is still a file."""
+    kind = _KIND.match(target)
+    if kind and not os.path.exists(target):
+        name = "MotherDuck" if kind[1] in ("md", "motherduck") else f"{kind[1]!r}"
+        raise AttachError(
+            f"{_shown(uri)!r} cannot be attached: {name} is no catalog database that Penstock knows; {_SUPPORTED}. "
+            "For a new DuckDB file of this name write ducklake:duckdb: before it"
+        )
+
+
+def _local(uri: str, target: str) -> str:
+    """The path of a local file."""
+    scheme = _SCHEME.match(target)
+    if scheme is None or os.path.exists(target):
+        return target
+    if scheme[1].lower() == "file":
+        return target[scheme.end() :]
+    raise AttachError(
+        f"{_shown(uri)!r} cannot be attached: catalogs over {scheme[1]} are not supported; {_SUPPORTED}. "
+        "Copy the catalog's file to this machine"
+    )
+
+
+def _shown(uri: str) -> str:
+    """Without passwords, and without tokens that may follow a question mark."""
+    return redact(uri).partition("?")[0]

@@ -8,7 +8,7 @@ import warnings
 from penstock.catalog.creation import column_clause, create_statement
 from penstock.catalog.databases import Database
 from penstock.catalog.tables import FORMAT_VERSION, TABLES
-from penstock.errors import AttachError
+from penstock.errors import AttachError, CatalogError
 
 OLDER_VERSIONS = ("0.1", "0.2", "0.3-dev1", "0.3", "0.4-dev1", "0.4")
 _BEFORE_SCHEMA_VERSIONS = ("0.1", "0.2", "0.3-dev1")
@@ -42,8 +42,10 @@ def migrate(database: Database) -> None:
             _migrate_at_once(database)
         else:
             _migrate_in_steps(database)
-    except database.errors as error:
-        raise AttachError(f"{database.location} cannot be migrated from format version {version}: {error}") from error
+    except CatalogError as error:
+        raise AttachError(
+            f"{database.location} cannot be migrated from format version {version}: {error.__cause__}"
+        ) from error
 
 
 def _migrate_at_once(database: Database) -> None:

@@ -70,7 +70,7 @@ def create_table(
     fields = partition_fields(partitioned_by, definition.columns)
     staging = transaction.staging
     table = staged_tables.create_table(staging, schema, table_name, column_rows(definition.columns))
-    if inlines:
+    if inlines and transaction.catalog.database.can_create_tables:
         staging.reshaped[table.id] = definition.columns
     if fields:
         staged_tables.set_partitioning(staging, table.id, fields)

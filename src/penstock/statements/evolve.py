@@ -52,7 +52,7 @@ def reshape(transaction: Transaction, table: TableInfo, inlines: bool) -> None:
 
 def _reshape(transaction: Transaction, table_id: int, columns: tuple[Column, ...], inlines: bool) -> None:
     staging = transaction.staging
-    if inlines:
+    if inlines and transaction.catalog.database.can_create_tables:
         staging.reshaped[table_id] = columns
     if table_id in staging.inlined:
         staging.inlined[table_id] = [

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 
 from penstock.catalog.inlining import inlined_statistics, rows_fit
 from penstock.catalog.writing.files import add_files, add_inlined
-from penstock.catalog.writing.inlined_tables import keeps_every_value
+from penstock.catalog.writing.inlined_tables import has_place
 from penstock.spark.assignment import assigned
 from penstock.spark.writing import Distribution, Job, Written, run
 from penstock.statements.target import Target, job_for
@@ -67,6 +67,6 @@ def _inlined(transaction: Transaction, target: Target, job: Job, written: Writte
 
 def _catalog_holds(transaction: Transaction, target: Target, rows: pa.Table) -> bool:
     database = transaction.catalog.database
-    return rows_fit(target.columns, rows, database.engine) and keeps_every_value(
+    return rows_fit(target.columns, rows, database.engine) and has_place(
         database, transaction.staging, target.info.id, target.columns
     )

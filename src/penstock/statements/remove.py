@@ -70,7 +70,8 @@ def removal_of(
         return Removal(whole_files)
     database, at, table = scan.scope.database, scan.scope.at, target.info
     known = {file.id: file for file in deletable_files(database, table, at, changed.touched)}
-    limit = 0 if is_staged(table.id) else target.inlined_deletes
+    keeps = not is_staged(table.id) and staged.keeps_deletes(transaction.catalog.database, table.id)
+    limit = target.inlined_deletes if keeps else 0
     vectors = target.option("write_deletion_vectors") == "true"
     removed = remove_rows(changed.places, RemovalJob(table.path, known, limit, vectors, target.encrypted))
     transaction.staging.files.extend(table.path + item.delete.path for item in removed if item.delete)

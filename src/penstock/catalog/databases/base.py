@@ -5,21 +5,22 @@ from __future__ import annotations
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import duckdb
 import pyarrow as pa
 
 from penstock.catalog.dialects import Dialect
 from penstock.catalog.location import Location
-from penstock.errors import AttachError
+from penstock.errors import AttachError, CatalogError
 from penstock.model.columns import Column
 
 Row = tuple[Any, ...]
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,19 @@ class InlinedColumn:
         return self.type in ("varchar", "json")
 
 
+class CommitInDoubtError(CatalogError):
+    """The connection broke during COMMIT: only the database knows whether it happened."""
+
+
 class Database(ABC):
     """One open metadata database. SQL uses `?` for parameters and bare names for DuckLake's tables.
 
-    Spark asks for files on a thread of its own while it plans, so every call takes the lock.
+    Spark asks for files on a thread of its own while it plans, so every call takes the lock. What the driver raises
+    becomes a `CatalogError`.
     """
 
     engine: str
+    product: str  # what people call it
     dialect: Dialect
     transactional_ddl = True
     fractional_seconds = True  # in the times of snapshots
@@ -78,7 +85,7 @@ class Database(ABC):
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """All rows of a query."""
         with self._opened():
-            return self._query(sql, self._adapted(parameters))
+            return self._asked(lambda: self._query(sql, self._adapted(parameters)))
 
     def value(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
         """The first column of the first row, or None."""
@@ -87,7 +94,7 @@ class Database(ABC):
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         """Run a statement that returns no rows."""
-        with self._opened():
+        with self._opened(), self._explained():
             self._execute(sql, self._adapted(parameters))
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
@@ -95,7 +102,7 @@ class Database(ABC):
         they are stored as the extension stores them.
         """
         if rows:
-            with self._opened():
+            with self._opened(), self._explained():
                 self._insert(self.identifier(table), [self.identifier(name) for name in columns], rows)
 
     @contextmanager
@@ -105,13 +112,13 @@ class Database(ABC):
             if self._in_transaction:
                 yield
                 return
-            with self._transaction(self._snapshot_sql):
+            with self._transaction(self._snapshot_sql, self._let_go):
                 yield
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """A commit: all or nothing, and one of our writers after the other, each seeing what the one before it did."""
-        with self._transaction(self._commit_sql):
+        with self._transaction(self._commit_sql, self._commit):
             yield
 
     @contextmanager
@@ -126,33 +133,73 @@ class Database(ABC):
 
         Where DDL is not transactional it would end the transaction: make temporary tables there.
         """
-        with self._transaction(self._scratch_sql, keep=False):
+        with self._transaction(self._scratch_sql, self._roll_back):
             yield
 
     @contextmanager
-    def _transaction(self, begin: str, *, keep: bool = True) -> Iterator[None]:
+    def _transaction(self, begin: str, end: Callable[[], None]) -> Iterator[None]:
         with self._opened():
             if self._in_transaction:
                 raise RuntimeError("a transaction of this database is open already")
-            self._execute(begin, ())
+            self._asked(lambda: self._execute(begin, ()))
             self._in_transaction = True
             try:
                 yield
-                if keep:
-                    self._execute("COMMIT", ())
+                end()
             except BaseException:
                 self._roll_back()
                 raise
-            else:
-                if not keep:
-                    self._roll_back()
             finally:
                 self._in_transaction = False
+
+    def _commit(self) -> None:
+        try:
+            self._execute("COMMIT", ())
+        except self.errors as error:
+            if self._is_broken(error):
+                raise CommitInDoubtError(
+                    f"the connection to {self.location} broke while a transaction was committed, so whether it was is "
+                    "not known; attach again and look at lake.snapshots(). The files it wrote were left in place"
+                ) from error
+            raise self._failure(error) from error
 
     def _roll_back(self) -> None:
         # A failed COMMIT, or a lost connection, has ended the transaction already.
         with suppress(*self.errors):
             self._execute("ROLLBACK", ())
+
+    def _let_go(self) -> None:
+        """End a transaction that has read all it wanted."""
+        try:
+            self._execute("COMMIT", ())
+        except self.errors:
+            self._roll_back()
+
+    def _asked(self, ask: Callable[[], _Answer]) -> _Answer:
+        """The answer to a question, or the beginning of a transaction: what may be said twice."""
+        with self._explained():
+            return ask()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """What the driver raises, as an error that says what to do."""
+        try:
+            yield
+        except self.errors as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> CatalogError:
+        return CatalogError(
+            f"{self.location}: {self.product} refused a statement, of which nothing was done: {self._said(error)}"
+        )
+
+    def _said(self, error: Exception) -> str:
+        """The driver's words in one line."""
+        return " ".join(str(error).split())
+
+    def _is_broken(self, error: Exception) -> bool:
+        """Whether the connection is gone, and with it the transaction that it was in."""
+        return False
 
     @contextmanager
     def _opened(self) -> Iterator[None]:
@@ -171,9 +218,13 @@ class Database(ABC):
         """Values in the form that the driver stores as the extension does."""
         return [self.time_parameter(v) if isinstance(v, datetime) and v.tzinfo else v for v in values]
 
-    @abstractmethod
     def is_collision(self, error: BaseException) -> bool:
         """Whether another writer got in the way, so that trying again may succeed."""
+        cause = error.__cause__ if isinstance(error, CatalogError) else error
+        return cause is not None and self._is_collision(cause)
+
+    @abstractmethod
+    def _is_collision(self, error: BaseException) -> bool: ...
 
     @abstractmethod
     def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]: ...
@@ -191,6 +242,15 @@ class Database(ABC):
     @abstractmethod
     def tables(self, prefix: str) -> set[str]:
         """The names of the database's tables that begin with a prefix."""
+
+    def existing(self, names: Collection[str]) -> set[str]:
+        """Those of some tables that exist, also where this user may not read them: to ask them is an error then."""
+        return self.tables("ducklake_").intersection(names) if names else set()
+
+    @property
+    def can_create_tables(self) -> bool:
+        """Whether this user may make tables in the database. Ask it outside of transactions."""
+        return True
 
     @abstractmethod
     def columns(self, table: str) -> list[str]:
@@ -240,6 +300,14 @@ def no_such_file(location: Location) -> str:
         f"no DuckLake at {location}: the file does not exist; check the path, "
         "or attach with create_if_not_exists=True and without read_only to create it"
     )
+
+
+def refuse_unknown(location: Location, names: Sequence[str], known: str) -> None:
+    """Connection parameters that a database does not know are an error, not ignored."""
+    if names:
+        raise AttachError(
+            f"{location} does not know the metadata_parameters {', '.join(sorted(names))}; it takes {known}"
+        )
 
 
 _PLACEHOLDERS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\?|%""")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,10 +21,17 @@ _FEW_ROWS = 32
 # One process holds the file, so that its threads can take turns to write; else they would collide.
 _turns: dict[str, threading.RLock] = {}
 _INSERTED = "penstock_inserted"
+# DuckDB has one class for all constraints, and one for all that can happen to a transaction. Of those, a key that is
+# taken, and a row or table that another transaction changed.
+_COLLISIONS = (
+    (duckdb.ConstraintException, re.compile(r"duplicate key", re.IGNORECASE)),
+    (duckdb.TransactionException, re.compile(r"duplicate key|conflict", re.IGNORECASE)),
+)
 
 
 class DuckdbDatabase(Database):
     engine = "duckdb"
+    product = "DuckDB"
     dialect = DUCKDB
     errors = (duckdb.Error,)
 
@@ -90,8 +98,8 @@ class DuckdbDatabase(Database):
         with self._opened(), _turns.setdefault(os.path.realpath(self.location.target), threading.RLock()):
             yield
 
-    def is_collision(self, error: BaseException) -> bool:
-        return isinstance(error, duckdb.ConstraintException | duckdb.TransactionException)
+    def _is_collision(self, error: BaseException) -> bool:
+        return any(isinstance(error, kind) and text.search(str(error)) for kind, text in _COLLISIONS)
 
     def _close(self) -> None:
         self._connection.close()
@@ -112,7 +120,7 @@ class DuckdbDatabase(Database):
     ) -> pa.Table:
         named = "".join(f", {self.identifier(column.name)} AS c{i}" for i, column in enumerate(columns))
         rows = f"SELECT row_id{named} FROM {self.identifier(table)} WHERE {where}"
-        with self._opened():
+        with self._opened(), self._explained():
             return self._connection.execute(f"SELECT {select} FROM ({rows})", list(parameters)).to_arrow_table()
 
     def inlined_text(

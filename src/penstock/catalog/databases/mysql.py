@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from penstock.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row, percent_style
+from penstock.catalog.databases.base import InlinedColumn, Row, percent_style, refuse_unknown
+from penstock.catalog.databases.server import ServerDatabase
 from penstock.catalog.dialects import MYSQL
-from penstock.catalog.location import Location, redact, secrets_in
-from penstock.errors import AttachError, ConflictError
+from penstock.catalog.location import Location
+from penstock.errors import AttachError, CatalogError, ConflictError
 
 try:
     import pymysql
-    from pymysql.constants import ER
+    from pymysql.constants import CR, ER
 except ImportError as error:  # pragma: no cover - depends on the installation
     raise AttachError("MySQL catalogs need the PyMySQL package; pip install 'penstock[mysql]'") from error
 
@@ -40,10 +42,14 @@ _LOCK = "concat('penstock:', md5(database()))"
 _LOCK_SECONDS = 600
 # A key that is taken, a row that changed meanwhile, a lock that was not had in time, a deadlock.
 _COLLISIONS = (ER.DUP_ENTRY, ER.CHECKREAD, ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK)
+_DENIED = (ER.TABLEACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR)
+_KILLED, _IDLE_TOO_LONG = 1927, 4031  # of MariaDB and of MySQL, which the driver has no names for
+_BROKEN = (CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST, ER.SERVER_SHUTDOWN, _KILLED, _IDLE_TOO_LONG)
 
 
-class MysqlDatabase(Database):
+class MysqlDatabase(ServerDatabase):
     engine = "mysql"
+    product = "MySQL"
     dialect = MYSQL
     column_types: ClassVar = {"varchar": "TEXT", "timestamptz": "DATETIME", "uuid": "TEXT"}
     transactional_ddl = fractional_seconds = False
@@ -51,19 +57,21 @@ class MysqlDatabase(Database):
     _commit_sql = "START TRANSACTION"
     errors = (pymysql.MySQLError,)
 
-    def __init__(self, location: Location, options: ConnectOptions) -> None:
-        super().__init__(location)
-        keywords = _connection_keywords(location, options.parameters)
+    def _connect(self, *, create: bool) -> None:
+        keywords = _connection_keywords(self.location, self.options.parameters)
+        if "database" not in keywords and not self.options.schema:
+            raise AttachError(f"{self.location} names no database; write db=NAME, there or in metadata_parameters")
+        self._name = self.options.schema or keywords["database"]
         try:
             self._connection = pymysql.connect(**keywords, charset="utf8mb4", autocommit=True, connect_timeout=10)
+            self._query(f"SET SESSION sql_mode = '{_SQL_MODE}', time_zone = '+00:00'", ())
+            self._query("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", ())
+            if self.options.schema:
+                self._use(self.options.schema, create)
+            if self.options.read_only:
+                self._query("SET SESSION TRANSACTION READ ONLY", ())
         except pymysql.MySQLError as error:
-            raise AttachError(_refused(location, options, str(error))) from None
-        self._query(f"SET SESSION sql_mode = '{_SQL_MODE}', time_zone = '+00:00'", ())
-        self._query("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", ())
-        if options.schema:
-            self._use(options.schema, options.create)
-        if options.read_only:
-            self._query("SET SESSION TRANSACTION READ ONLY", ())
+            raise self._unreachable(error) from None
 
     def _use(self, schema: str, create: bool) -> None:
         """What others call a schema is a database here."""
@@ -94,7 +102,7 @@ class MysqlDatabase(Database):
     @contextmanager
     def transaction(self) -> Iterator[None]:
         with self.turn():
-            self._execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED", ())
+            self.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             with super().transaction():
                 yield
 
@@ -102,23 +110,73 @@ class MysqlDatabase(Database):
     def turn(self) -> Iterator[None]:
         """A lock of the connection's own, which it may take more than once."""
         with self._opened():
-            if self._query(f"SELECT GET_LOCK({_LOCK}, {_LOCK_SECONDS})", ()) != [(1,)]:
+            if self.query(f"SELECT GET_LOCK({_LOCK}, {_LOCK_SECONDS})") != [(1,)]:
                 raise ConflictError(f"another writer has been committing to {self.location} for too long; try again")
             try:
-                yield
+                with self._locked():
+                    yield
             finally:
                 with suppress(*self.errors):
                     self._query(f"SELECT RELEASE_LOCK({_LOCK})", ())
 
-    def is_collision(self, error: BaseException) -> bool:
-        return isinstance(error, pymysql.MySQLError) and bool(error.args) and error.args[0] in _COLLISIONS
+    def _is_collision(self, error: BaseException) -> bool:
+        return _number(error) in _COLLISIONS
+
+    def _is_broken(self, error: Exception) -> bool:
+        return not self._connection.open or _number(error) in _BROKEN
+
+    def _said(self, error: Exception) -> str:
+        return super()._said(type(error)(*error.args[1:]) if _number(error) is not None else error)
+
+    def _may_create(self) -> bool:
+        try:
+            # There it is already: nothing happens, but for the look at the user's rights, roles and all.
+            self.execute("CREATE TABLE IF NOT EXISTS ducklake_metadata (penstock INT)")
+        except CatalogError as error:
+            if _number(error.__cause__) in _DENIED:
+                return False
+            raise
+        return True
+
+    def _is_denied(self, error: Exception) -> bool:
+        return _number(error) in _DENIED
+
+    def _needed_right(self, error: Exception) -> str:
+        user, table = re.search(r"'[^']*'@'[^']*'", str(error)), re.search(r"ducklake_\w+", str(error))
+        who, database = user[0] if user else "this user", self.identifier(self._name).replace('"', "`")
+        rights = self._rights if self.options.read_only else f"{self._rights}, CREATE"
+        return (
+            f"{who} has not every right on {table[0] if table else 'the database'}; GRANT {rights} ON {database}.* "
+            f"TO {who}: tables are made as they are needed, so rights on single ones do not suffice"
+        )
 
     def _close(self) -> None:
-        self._connection.close()
+        if self._connection.open:
+            self._connection.close()
 
     def tables(self, prefix: str) -> set[str]:
         sql = "SELECT table_name FROM information_schema.tables WHERE table_schema = database()"
         return {name for (name,) in self.query(sql) if name.startswith(prefix)}
+
+    def existing(self, names: Collection[str]) -> set[str]:
+        seen = self.tables("ducklake_").intersection(names) if names else set()
+        return seen | {name for name in names if name not in seen and self._is_hidden(name)}
+
+    def _is_hidden(self, table: str) -> bool:
+        """Whether a table exists that is in no list: the lists leave out what a user has no right on.
+
+        Asked for a table that is not there, MySQL denies the right as well if the user has it on single tables only.
+        """
+        try:
+            self.query(f"SELECT 1 FROM {self.identifier(table)} LIMIT 0")
+        except CatalogError as error:
+            cause = error.__cause__
+            if _number(cause) == ER.NO_SUCH_TABLE:
+                return False
+            if _number(cause) in _DENIED:
+                raise CatalogError(f"{error}; so whether {table} exists, and what it holds, is not known") from cause
+            raise
+        return True
 
     def columns(self, table: str) -> list[str]:
         sql = """SELECT column_name FROM information_schema.columns
@@ -145,24 +203,26 @@ class MysqlDatabase(Database):
         return value.astimezone(UTC).replace(tzinfo=None)
 
 
+def _number(error: BaseException | None) -> int | None:
+    """The number of MySQL's error."""
+    return error.args[0] if isinstance(error, pymysql.MySQLError) and error.args else None
+
+
 def _connection_keywords(location: Location, parameters: Mapping[str, str]) -> dict[str, Any]:
-    keywords: dict[str, Any] = {}
+    known = ", ".join(sorted(_KEYWORDS))
     try:
         pairs = [part.partition("=") for part in shlex.split(location.target)]
     except ValueError:
         pairs = [("", "", "")]
-    for key, separator, value in [*pairs, *((key, "=", value) for key, value in parameters.items())]:
-        name = _KEYWORDS.get(key.lower())
-        if name is None or not separator:
-            known = ", ".join(sorted(_KEYWORDS))
-            raise AttachError(
-                f"{location} is not a MySQL location: write KEY=VALUE pairs separated by spaces, with {known}"
-            )
-        keywords[name] = int(value) if name == "port" else value
+    if any(key.lower() not in _KEYWORDS or not separator for key, separator, _ in pairs):
+        raise AttachError(
+            f"{location} is not a MySQL location: write KEY=VALUE pairs separated by spaces, with {known}"
+        )
+    refuse_unknown(location, [name for name in parameters if name not in _KEYWORDS], known)
+    given = {key.lower(): value for key, _, value in pairs} | dict(parameters)
+    keywords: dict[str, Any] = {_KEYWORDS[key]: value for key, value in given.items()}
+    if "port" in keywords:
+        if not keywords["port"].isdigit():
+            raise AttachError(f"{location} cannot be reached at port {keywords['port']!r}; it is a number")
+        keywords["port"] = int(keywords["port"])
     return keywords
-
-
-def _refused(location: Location, options: ConnectOptions, reason: str) -> str:
-    for secret in (*secrets_in(location.target), *options.parameters.values()):
-        reason = reason.replace(secret, "***")
-    return f"{location} cannot be reached: MySQL says {redact(reason)!r}; check host, port, user and database"

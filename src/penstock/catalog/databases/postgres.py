@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from penstock.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row, percent_style
+from penstock.catalog.databases.base import InlinedColumn, Row, percent_style, refuse_unknown
+from penstock.catalog.databases.server import ServerDatabase
 from penstock.catalog.dialects import POSTGRES
-from penstock.catalog.location import Location, redact, secrets_in
 from penstock.errors import AttachError
 
 try:
     import psycopg
+    from psycopg.conninfo import make_conninfo
 except ImportError as error:  # pragma: no cover - depends on the installation
     raise AttachError("PostgreSQL catalogs need the psycopg package; pip install 'penstock[postgres]'") from error
 
@@ -26,28 +29,46 @@ _COLLISIONS = (
 )
 
 
-class PostgresDatabase(Database):
+_CONNECT_SECONDS = "10"
+
+
+class PostgresDatabase(ServerDatabase):
     engine = "postgres"
+    product = "PostgreSQL"
     dialect = POSTGRES
     _snapshot_sql = _scratch_sql = "BEGIN ISOLATION LEVEL REPEATABLE READ"
     _commit_sql = "BEGIN ISOLATION LEVEL READ COMMITTED"
     errors = (psycopg.Error,)
 
-    def __init__(self, location: Location, options: ConnectOptions) -> None:
-        super().__init__(location)
+    def _connect(self, *, create: bool) -> None:
         try:
-            self._connection = psycopg.connect(location.target, autocommit=True, **_keywords(options))
+            self._connection = psycopg.connect(self._conninfo(), autocommit=True)
+            if self.options.schema:
+                self._use(self.options.schema, create)
+            # Pruning tests `data_file_id NOT IN (...)`: with too little memory PostgreSQL compares pairs, not hashes.
+            self._connection.execute("SET work_mem = '256MB'")
+            self._connection.execute("SET jit = off")
+            self._connection.execute("SET TimeZone = 'UTC'")
+            self._connection.execute("SET IntervalStyle = 'postgres'")
+            if self.options.read_only:
+                self._connection.execute("SET default_transaction_read_only = on")
+            [(self._schema,)] = self._query("SELECT current_schema()", ())
         except psycopg.Error as error:
-            raise AttachError(_refused(location, options, str(error))) from None
-        if options.schema:
-            self._use(options.schema, options.create)
-        # Pruning tests `data_file_id NOT IN (...)`: with too little memory PostgreSQL compares pairs, not hashes.
-        self._connection.execute("SET work_mem = '256MB'")
-        self._connection.execute("SET jit = off")
-        self._connection.execute("SET TimeZone = 'UTC'")
-        self._connection.execute("SET IntervalStyle = 'postgres'")
-        if options.read_only:
-            self._connection.execute("SET default_transaction_read_only = on")
+            raise self._unreachable(error) from None
+
+    def _conninfo(self) -> str:
+        """The location and the parameters; for what neither says, libpq looks at its environment."""
+        given = self.options.parameters
+        known = {item.keyword.decode() for item in psycopg.pq.Conninfo.get_defaults()}
+        refuse_unknown(
+            self.location,
+            [name for name in given if name not in known],
+            "what libpq does: host, port, dbname, user, password, sslmode and so on",
+        )
+        text = make_conninfo(self.location.target, **given)
+        if "connect_timeout" in text or "PGCONNECT_TIMEOUT" in os.environ:
+            return text
+        return make_conninfo(text, connect_timeout=_CONNECT_SECONDS)
 
     def _use(self, schema: str, create: bool) -> None:
         try:
@@ -79,23 +100,48 @@ class PostgresDatabase(Database):
     def transaction(self) -> Iterator[None]:
         with super().transaction():
             # Held until the transaction ends. Without it many writers of one snapshot id starve each other.
-            self._query(f"SELECT pg_advisory_xact_lock({_LOCK})", ())
+            self.query(f"SELECT pg_advisory_xact_lock({_LOCK})")
             yield
 
-    def is_collision(self, error: BaseException) -> bool:
+    def _is_collision(self, error: BaseException) -> bool:
         return isinstance(error, _COLLISIONS)
+
+    def _is_broken(self, error: Exception) -> bool:
+        return self._connection.closed
+
+    def _may_create(self) -> bool:
+        return bool(self.value("SELECT has_schema_privilege(current_schema(), 'CREATE')"))
+
+    def _is_denied(self, error: Exception) -> bool:
+        return isinstance(error, psycopg.errors.InsufficientPrivilege)
+
+    def _needed_right(self, error: Exception) -> str:
+        told = error.diag.message_primary if isinstance(error, psycopg.Error) else None
+        role, table = self._connection.info.user, re.search(r"ducklake_\w+", told or "")
+        if table is None:
+            return (
+                f"the role {role} may not make tables; GRANT CREATE ON SCHEMA {self._schema} TO {role}, "
+                "or keep no rows in the catalog: attach with data_inlining_row_limit=0"
+            )
+        return (
+            f"the role {role} has no right on {table[0]}; GRANT {self._rights} ON {self._schema}.{table[0]} TO {role}, "
+            f"and for tables that are made later, as the role that makes them, ALTER DEFAULT PRIVILEGES IN SCHEMA "
+            f"{self._schema} GRANT {self._rights} ON TABLES TO {role}"
+        )
 
     def _close(self) -> None:
         self._connection.close()
 
     def tables(self, prefix: str) -> set[str]:
-        sql = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+        # Not of information_schema, which hides what this role has no right on.
+        sql = """SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+                 WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p', 'v', 'f')"""
         return {name for (name,) in self.query(sql) if name.startswith(prefix)}
 
     def columns(self, table: str) -> list[str]:
-        sql = """SELECT column_name FROM information_schema.columns
-                 WHERE table_schema = current_schema() AND table_name = ? ORDER BY ordinal_position"""
-        return [name for (name,) in self.query(sql, [table])]
+        sql = """SELECT a.attname FROM pg_catalog.pg_attribute a
+                 WHERE a.attrelid = to_regclass(?) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
+        return [name for (name,) in self.query(sql, [self.identifier(table)])]
 
     def inlined_text(
         self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any]
@@ -114,15 +160,3 @@ class PostgresDatabase(Database):
         """Text and blobs are kept as BYTEA, because PostgreSQL's text cannot hold a NUL."""
         name = self.identifier(names.get(column.name.lower(), column.name))
         return name if column.is_text or column.is_blob else f"{name}::text"
-
-
-def _keywords(options: ConnectOptions) -> dict[str, Any]:
-    return {"connect_timeout": "10", **options.parameters} if options.parameters else {}
-
-
-def _refused(location: Location, options: ConnectOptions, reason: str) -> str:
-    for secret in (*secrets_in(location.target), *options.parameters.values()):
-        reason = reason.replace(secret, "***")
-    return (
-        f"{location} cannot be reached: PostgreSQL says {redact(reason.strip())!r}; check host, port, user and database"
-    )

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from penstock.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row, no_such_file
+from penstock.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row, no_such_file, refuse_unknown
 from penstock.catalog.dialects import SQLITE
 from penstock.catalog.location import Location
-from penstock.errors import AttachError
+from penstock.errors import AttachError, CatalogError
 
 _BUSY_TIMEOUT_SECONDS = 30.0
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -21,6 +21,7 @@ _TAKEN = (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE
 
 class SqliteDatabase(Database):
     engine = "sqlite"
+    product = "SQLite"
     dialect = SQLITE
     column_types: ClassVar = {"boolean": "BIGINT", "timestamptz": "VARCHAR", "uuid": "VARCHAR"}
     # A reader that starts to write cannot wait for a writer that waits for its readers.
@@ -33,6 +34,7 @@ class SqliteDatabase(Database):
             raise AttachError(
                 f"{location} has no schema {options.schema!r}: SQLite has none; leave metadata_schema out"
             )
+        refuse_unknown(location, tuple(options.parameters), "none: SQLite has no connection to describe")
         if not os.path.exists(location.target) and not options.create:
             raise AttachError(no_such_file(location))
         mode = "ro" if options.read_only else "rwc" if options.create else "rw"
@@ -58,9 +60,16 @@ class SqliteDatabase(Database):
         sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"
         self._connection.executemany(sql, map(self._adapted, rows))
 
-    def is_collision(self, error: BaseException) -> bool:
-        code = getattr(error, "sqlite_errorcode", None)
-        return isinstance(error, sqlite3.Error) and code is not None and (code & 0xFF in _BUSY or code in _TAKEN)
+    def _is_collision(self, error: BaseException) -> bool:
+        return _is_busy(error) or _code(error) in _TAKEN
+
+    def _failure(self, error: Exception) -> CatalogError:
+        if _is_busy(error):
+            return CatalogError(
+                f"{self.location} is in use: another program has been writing to it for {_BUSY_TIMEOUT_SECONDS:.0f} "
+                "seconds; try again when it has finished"
+            )
+        return super()._failure(error)
 
     def _close(self) -> None:
         self._connection.close()
@@ -84,6 +93,15 @@ class SqliteDatabase(Database):
         utc = value.astimezone(UTC)
         fraction = f".{utc.microsecond:06d}".rstrip("0").rstrip(".")
         return utc.strftime("%Y-%m-%d %H:%M:%S") + fraction + "+00"
+
+
+def _code(error: BaseException) -> int | None:
+    return getattr(error, "sqlite_errorcode", None) if isinstance(error, sqlite3.Error) else None
+
+
+def _is_busy(error: BaseException) -> bool:
+    code = _code(error)
+    return code is not None and code & 0xFF in _BUSY
 
 
 def _text(value: Any) -> Any:

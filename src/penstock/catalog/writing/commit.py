@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import sleep
 
 from penstock.catalog.databases import Database
+from penstock.catalog.databases.base import CommitInDoubtError
 from penstock.catalog.inlining import insert_inlined
 from penstock.catalog.snapshots import latest_snapshot
 from penstock.catalog.visibility import At
 from penstock.catalog.writing.apply import add_rows, end_rows, first_row_ids
 from penstock.catalog.writing.conflicts import COMPACTED, DELETED, INSERTED, Conflict, Others, conflict
+from penstock.catalog.writing.doubt import came_through, knows_files
 from penstock.catalog.writing.inlined_tables import InlinedTarget, create_tables, inlined_targets, register
 from penstock.catalog.writing.numbering import Numbering
-from penstock.catalog.writing.staging import FILE_TABLES, Staging
+from penstock.catalog.writing.staging import Staging
 from penstock.catalog.writing.table_statistics import grow_tables
-from penstock.errors import ConflictError, InvalidError, PenstockError
+from penstock.errors import CatalogError, ConflictError, InvalidError, PenstockError
 from penstock.model.changes import Change, parse_changes, render_changes
 from penstock.model.snapshots import Snapshot
 
@@ -74,16 +77,25 @@ def commit(database: Database, staging: Staging, info: CommitInfo, policy: Retry
 
 
 def _attempt(database: Database, staging: Staging, info: CommitInfo) -> Snapshot:
-    with database.turn():
-        prepared = None if database.transactional_ddl else _prepared(database, staging)
-        with database.transaction():
-            latest = latest_snapshot(database)
-            if latest.id > staging.base.id:
-                _check_conflicts(database, staging, latest)
-            numbering = _numbering(latest, staging)
-            if prepared not in (None, numbering):
-                raise _MovedError
-            return _write(database, staging, info, latest, numbering, create=prepared is None)
+    made: Snapshot | None = None
+    try:
+        with database.turn():
+            prepared = None if database.transactional_ddl else _prepared(database, staging)
+            with database.transaction():
+                latest = latest_snapshot(database)
+                if latest.id > staging.base.id:
+                    _check_conflicts(database, staging, latest)
+                numbering = _numbering(latest, staging)
+                if prepared not in (None, numbering):
+                    raise _MovedError
+                made = _write(database, staging, info, latest, numbering, create=prepared is None)
+    except CommitInDoubtError as doubt:
+        if made is None or not came_through(database, staging, made, doubt):
+            raise CatalogError(
+                f"the connection to {database.location} broke before a transaction was committed; nothing was, so do "
+                "it again: a new connection is opened for it"
+            ) from doubt.__cause__
+    return made
 
 
 def _prepared(database: Database, staging: Staging) -> Numbering:
@@ -211,25 +223,10 @@ def _name(database: Database, found: Conflict, base: int) -> str:
 
 
 def _keep_files_in_doubt(database: Database, staging: Staging, error: BaseException) -> None:
-    """A connection that breaks during COMMIT does not say whether it happened, nor does an interrupt: files stay."""
-    if isinstance(error, PenstockError):
+    """Neither a connection that breaks during COMMIT nor an interrupt says whether it happened: then files stay."""
+    if isinstance(error, PenstockError) and not isinstance(error, CommitInDoubtError):
         return
-    try:
-        happened = _is_committed(database, staging)
-    except Exception:
-        staging.files.clear()
-        if isinstance(error, Exception):
-            raise PenstockError(
-                f"the connection to {database.location} broke while a transaction was committed, so whether it was is "
-                "not known; attach again and look at lake.snapshots(). The files it wrote were left in place"
-            ) from error
-        return
-    if happened:
-        staging.files.clear()
-
-
-def _is_committed(database: Database, staging: Staging) -> bool:
-    """Whether the catalog knows a file of the transaction."""
-    latest_snapshot(database)
-    paths = [(table, row["path"]) for table in FILE_TABLES for row in staging.added.get(table, ())]
-    return any(database.query(f"SELECT 1 FROM {table} WHERE path = ?", [path]) for table, path in paths[:1])
+    with suppress(Exception):
+        if not isinstance(error, CommitInDoubtError) and not knows_files(database, staging):
+            return
+    staging.files.clear()

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.catalog.databases import Database
+from penstock.catalog.inlined import inlined_delete_name, inlined_delete_table
 from penstock.catalog.writing.numbering import is_staged
 from penstock.catalog.writing.staging import InlinedRows, Staging
 from penstock.model.columns import Column
@@ -174,12 +175,17 @@ def add_delete_file(staging: Staging, table: TableInfo, file: DeletableFile, del
     staging.log("deleted_from_table", table.id)
 
 
+def keeps_deletes(database: Database, table_id: int) -> bool:
+    """Whether positions in files can be kept in the catalog: their table is there, or may be made."""
+    return database.can_create_tables or inlined_delete_table(database, table_id) is not None
+
+
 def add_inlined_deletes(
     staging: Staging, database: Database, table_id: int, deletes: Iterable[tuple[int, Iterable[int]]]
 ) -> None:
     """Positions in files, kept in the catalog. Their table is made at once: empty, it says nothing."""
-    name = f"ducklake_inlined_delete_{table_id}"
-    if name not in database.tables(name):
+    name = inlined_delete_name(table_id)
+    if not database.existing([name]):
         _make_inlined_delete_table(database, name)
     for file_id, positions in deletes:
         for position in positions:
@@ -195,5 +201,5 @@ def _make_inlined_delete_table(database: Database, name: str) -> None:
         database.execute(f"CREATE TABLE IF NOT EXISTS {database.identifier(name)} {columns}")
     except Exception:
         # Two that make it at the same time collide in PostgreSQL in spite of IF NOT EXISTS; the other's is as good.
-        if name not in database.tables(name):
+        if not database.existing([name]):
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from penstock.catalog.databases import Database
@@ -11,7 +12,11 @@ from penstock.catalog.objects import column_versions, columns_at
 from penstock.catalog.visibility import At
 from penstock.catalog.writing.numbering import Numbering, is_staged
 from penstock.catalog.writing.staging import Staging
+from penstock.errors import CatalogError
 from penstock.model.columns import Column
+
+# At the end of names that no other program makes.
+_OURS = "_penstock"
 
 
 @dataclass(frozen=True)
@@ -21,17 +26,14 @@ class InlinedTarget:
     table_id: int
     schema_version: int
     columns: tuple[Column, ...]
+    name: str
     exists: bool
-
-    @property
-    def name(self) -> str:
-        return inlined_table_name(self.table_id, self.schema_version)
 
 
 def inlined_targets(database: Database, staging: Staging, numbering: Numbering) -> dict[int, InlinedTarget]:
     """For every table that got a new shape or has rows to inline; keys are the staged numbers."""
     targets = {
-        table_id: InlinedTarget(numbering.real(table_id), numbering.schema_version, columns, False)
+        table_id: _new(database, numbering.real(table_id), numbering.schema_version, columns)
         for table_id, columns in staging.reshaped.items()
         if inlinable(columns, database.engine)
     }
@@ -43,22 +45,32 @@ def inlined_targets(database: Database, staging: Staging, numbering: Numbering) 
 
 def _existing(database: Database, table_id: int, columns: tuple[Column, ...], numbering: Numbering) -> InlinedTarget:
     if is_staged(table_id):
-        return InlinedTarget(numbering.real(table_id), numbering.schema_version, columns, False)
+        return _new(database, numbering.real(table_id), numbering.schema_version, columns)
     return _newest(database, table_id, columns)
 
 
-def keeps_every_value(database: Database, staging: Staging, table_id: int, columns: tuple[Column, ...]) -> bool:
-    """Whether the inlined table that a table's next rows go to can hold all values: one of ours can."""
-    if database.engine != "mysql" or is_staged(table_id) or table_id in staging.reshaped:
+def _new(database: Database, table_id: int, schema_version: int, columns: tuple[Column, ...]) -> InlinedTarget:
+    name = inlined_table_name(table_id, schema_version)
+    # Made before its commit, it may be in the way of another program that is about to make one for the same numbers.
+    return InlinedTarget(table_id, schema_version, columns, name if database.transactional_ddl else name + _OURS, False)
+
+
+def has_place(database: Database, staging: Staging, table_id: int, columns: tuple[Column, ...]) -> bool:
+    """Whether a table's next rows can be kept in the catalog: an inlined table is there that holds all values, or may
+    be made: one of ours holds them.
+    """
+    if is_staged(table_id) or table_id in staging.reshaped:
+        return database.can_create_tables
+    if database.engine != "mysql" and database.can_create_tables:
         return True
     target = _newest(database, table_id, columns)
-    return not target.exists or holds_every_value(database, target.name, columns)
+    return holds_every_value(database, target.name, columns) if target.exists else database.can_create_tables
 
 
 def _newest(database: Database, table_id: int, columns: tuple[Column, ...]) -> InlinedTarget:
     """The newest inlined table, where it has today's shape; else one for the table's newest schema version."""
     rows = database.query(
-        """SELECT v.schema_version, v.begin_snapshot, CASE WHEN i.table_id IS NULL THEN 0 ELSE 1 END
+        """SELECT v.schema_version, v.begin_snapshot, i.table_name
            FROM ducklake_schema_versions v
            LEFT JOIN ducklake_inlined_data_tables i
              ON i.table_id = v.table_id AND i.schema_version = v.schema_version
@@ -66,10 +78,10 @@ def _newest(database: Database, table_id: int, columns: tuple[Column, ...]) -> I
         [table_id],
     )
     history = column_versions(database, table_id)
-    newest = next(((version, begin) for version, begin, registered in rows if registered), None)
+    newest = next((row for row in rows if row[2] is not None), None)
     if newest and _shape(columns_at(history, At(newest[1]))) == _shape(columns):
-        return InlinedTarget(table_id, newest[0], columns, True)
-    return InlinedTarget(table_id, rows[0][0], columns, False)
+        return InlinedTarget(table_id, newest[0], columns, newest[2], True)
+    return _new(database, table_id, rows[0][0], columns)
 
 
 def _shape(columns: Iterable[Column]) -> list[tuple[object, ...]]:
@@ -79,17 +91,21 @@ def _shape(columns: Iterable[Column]) -> list[tuple[object, ...]]:
 def create_tables(database: Database, targets: Iterable[InlinedTarget]) -> None:
     new = [target for target in targets if not target.exists]
     if new and not database.transactional_ddl:
-        _drop_leftovers(database, new)
+        _drop_leftovers(database)
     for target in new:
         database.execute(create_inlined_table_sql(database, target.name, target.columns))
 
 
-def _drop_leftovers(database: Database, targets: Iterable[InlinedTarget]) -> None:
-    """Tables of a commit that did not come through, where creating a table cannot be rolled back."""
+def _drop_leftovers(database: Database) -> None:
+    """Tables of our commits that did not come through, where creating a table cannot be rolled back.
+
+    Our writers take turns, so that none of them is about to register one. Tables of other programs are left alone.
+    """
     registered = {name for (name,) in database.query("SELECT table_name FROM ducklake_inlined_data_tables")}
-    for target in targets:
-        if target.name not in registered:
-            database.execute(f"DROP TABLE IF EXISTS {database.identifier(target.name)}")
+    for name in sorted(database.tables("ducklake_inlined_data_") - registered):
+        if name.endswith(_OURS):
+            with suppress(CatalogError):  # of a user who may not drop: an empty table that nobody reads does no harm
+                database.execute(f"DROP TABLE IF EXISTS {database.identifier(name)}")
 
 
 def register(database: Database, targets: Iterable[InlinedTarget]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -95,6 +95,10 @@ class StagedDatabase(Database):
         with self.consistent():
             return self.inner.tables(prefix)
 
+    def existing(self, names: Collection[str]) -> set[str]:
+        with self.consistent():
+            return self.inner.existing(names)
+
     def columns(self, table: str) -> list[str]:
         with self.consistent():
             return self.inner.columns(table)
@@ -120,7 +124,7 @@ class StagedDatabase(Database):
         with self.consistent():
             return self.inner.inlined_text(table, columns, where, parameters)
 
-    def is_collision(self, error: BaseException) -> bool:
+    def _is_collision(self, error: BaseException) -> bool:
         return self.inner.is_collision(error)
 
     def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
