@@ -93,17 +93,22 @@ class Lake:
 
         Reads inside see what was written inside, on top of the snapshot that was the newest at the beginning. An
         exception leaves no snapshot and removes the files that were written. Each thread has its own transaction.
+
+        `commit()` and `roll_back()` of what it yields end the transaction before the block does, which then does
+        nothing more: neither statements nor a second end are taken inside the block after that.
         """
         if self._active is not None:
             raise InvalidError("this thread is inside a transaction of this lake already; end that one first")
         self._check_writable()
         transaction = Transaction(self.catalog, CommitInfo(author, message, extra_info), self._retries)
-        self._thread.active = transaction
         try:
+            self._thread.active = transaction
             yield transaction
-            transaction.commit()
+            if transaction.is_open:
+                transaction.commit()
         except BaseException:
-            transaction.roll_back()
+            if transaction.is_open:
+                transaction.roll_back()
             raise
         finally:
             self._thread.active = None

@@ -6,15 +6,16 @@ from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from enum import Enum
 
 from penstock.catalog.attach import Catalog
 from penstock.catalog.databases import Database
 from penstock.catalog.snapshots import latest_snapshot
 from penstock.catalog.visibility import At
-from penstock.catalog.writing.commit import CommitInfo, RetryPolicy, commit
+from penstock.catalog.writing.commit import CommitInfo, RetryPolicy, commit, is_committed
 from penstock.catalog.writing.staged_database import StagedDatabase
 from penstock.catalog.writing.staging import Staging
-from penstock.errors import InvalidError
+from penstock.errors import InvalidError, PenstockError
 from penstock.model.options import effective
 from penstock.model.snapshots import Snapshot
 from penstock.storage.filesystems import delete_file
@@ -31,8 +32,20 @@ class Shown:
     data_path: str
 
 
+class State(Enum):
+    """How far a transaction has come."""
+
+    OPEN = "is open"
+    COMMITTED = "was committed"
+    ROLLED_BACK = "was rolled back"
+    IN_DOUBT = "was interrupted while it was committed"
+
+
 class Transaction:
-    """Statements staged on top of the snapshot that was the newest when the transaction began."""
+    """Statements staged on top of the snapshot that was the newest when the transaction began.
+
+    It ends once, by `commit`, `roll_back` or the end of its `with` block, and takes no statement after that.
+    """
 
     def __init__(self, catalog: Catalog, info: CommitInfo, policy: RetryPolicy) -> None:
         if info.message is None and effective("require_commit_message", catalog.options(), None, None) == "true":
@@ -43,9 +56,15 @@ class Transaction:
         self.catalog, self._info, self._policy = catalog, info, policy
         self.staging = Staging(latest_snapshot(catalog.database))
         self.snapshot: Snapshot | None = None  # the one that was made, once it is
+        self._state = State.OPEN
+
+    @property
+    def is_open(self) -> bool:
+        return self._state is State.OPEN
 
     def shown(self) -> Shown:
         """The lake with everything that was staged so far."""
+        self._check_open()
         database, base = self.catalog.database, self.staging.base.id
         if self.staging.is_empty:
             return Shown(database, At(base), self.catalog.data_path)
@@ -55,6 +74,7 @@ class Transaction:
     @contextmanager
     def statement(self) -> Iterator[None]:
         """A statement that fails leaves the transaction as it was before it."""
+        self._check_open()
         before = self.staging.copy()
         try:
             yield
@@ -64,20 +84,65 @@ class Transaction:
             delete_files(written)
             raise
 
-    def commit(self) -> None:
-        """Make one snapshot of it; without any change, the newest one stands."""
-        staging = self.staging
-        if staging.is_empty:
-            self.snapshot = staging.base
-        else:
-            self.snapshot = commit(self.catalog.database, staging, self._info, self._policy)
-        unused = staging.unused_files()
-        staging.files.clear()  # from here on they are the lake's
-        delete_files(unused)
+    def commit(self) -> Snapshot:
+        """Make one snapshot of it, and end it; without any change, the newest one stands.
+
+        Returns the snapshot. A `ConflictError` means that nothing was committed, an `InvalidError` that the
+        transaction had ended before. Whatever happens, no file is deleted that a snapshot may show.
+        """
+        self._check_open()
+        self._state = State.IN_DOUBT
+        try:
+            self.snapshot = self._committed()
+        except BaseException as error:
+            self._settle(error)
+            if self.snapshot is None or not isinstance(error, Exception):
+                raise
+        self._state = State.COMMITTED
+        delete_files(self.staging.unused_files())
+        return self.snapshot
 
     def roll_back(self) -> None:
-        """No snapshot, and the files that were written are removed."""
+        """End it without a snapshot: the files that were written are removed. An error if it has ended before."""
+        self._check_open()
+        self._state = State.ROLLED_BACK
         delete_files(self.staging.files)
+
+    def _committed(self) -> Snapshot:
+        staging = self.staging
+        if staging.is_empty:
+            return staging.base
+        return commit(self.catalog.database, staging, self._info, self._policy)
+
+    def _settle(self, error: BaseException) -> None:
+        """After a commit that was broken off: undo it only where the catalog says that there is no snapshot of it."""
+        database = self.catalog.database
+        try:
+            happened = is_committed(database, self.staging)
+        except Exception:
+            if isinstance(error, Exception):
+                raise PenstockError(
+                    f"the connection to {database.location} broke while a transaction was committed, so whether it was "
+                    "is not known; attach again and look at lake.snapshots(). The files it wrote were left in place"
+                ) from error
+            return
+        if happened:
+            self.snapshot = self.staging.attempted
+            self._state = State.COMMITTED
+            return
+        self._state = State.ROLLED_BACK
+        delete_files(self.staging.files)
+        if isinstance(error, database.errors):
+            raise PenstockError(
+                f"{database.location} could not take a transaction ({error}); nothing was committed: try again"
+            ) from error
+
+    def _check_open(self) -> None:
+        if not self.is_open:
+            raise InvalidError(
+                f"this transaction {self._state.value}: it takes no more statements and no second end; "
+                "leave its `with` block, and begin another one"
+            )
 
 
 def delete_files(paths: Collection[str]) -> None:

@@ -163,14 +163,13 @@ def test_a_commit_that_others_outrun_is_tried_again_as_often_as_asked_for(
             assert files_of(postgres_catalog) == set()
 
 
-def test_a_connection_that_breaks_leaves_the_files(postgres_catalog: Catalog) -> None:
-    """Whether the commit happened is not known then, and a snapshot without its files would be worse than orphans."""
+def test_a_connection_that_breaks_before_the_commit_leaves_nothing(postgres_catalog: Catalog) -> None:
     with waiting_for_a_stranger(postgres_catalog, RetryPolicy()) as (stranger, failures):
         stranger.observing.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE NOT granted")
     [error] = failures
     assert isinstance(error, penstock.PenstockError)
-    assert "whether it was is not known" in str(error)
-    assert len(files_of(postgres_catalog)) == 1
+    assert "nothing was committed" in str(error)
+    assert files_of(postgres_catalog) == set()
 
 
 def test_retries_wait_longer_each_time() -> None:

@@ -21,6 +21,7 @@ from penstock.catalog.writing.files import add_files
 from penstock.model.columns import Column
 from penstock.model.statistics import ColumnStatistics, WrittenFile
 from penstock.model.types import Type
+from penstock.transaction import Transaction
 
 
 def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
@@ -173,6 +174,50 @@ def test_an_exception_leaves_no_snapshot_and_no_file(catalog: Catalog, spark: Sp
         t.append(numbers(spark, 20))
     with catalog.reference() as reference:
         assert reference.rows("SELECT count(*), max(rowid) FROM t") == [(21, 20)]
+
+
+def test_commit_and_roll_back_end_a_transaction_once(file_catalog: Catalog, spark: SparkSession) -> None:
+    with attached(file_catalog, spark) as lake:
+        t = lake.create_table("t", "id INT")
+        refused = pytest.raises(penstock.InvalidError, match="no more statements and no second end")
+
+        def ended(transaction: Transaction) -> None:
+            before, files = lake.current_snapshot(), files_of(file_catalog)
+            for more in (
+                lambda: t.append(numbers(spark, *range(20))), lambda: t.delete(), lambda: t.read(),
+                lambda: lake.create_table("u", "id INT"), transaction.commit, transaction.roll_back,
+            ):  # fmt: skip
+                with refused:
+                    more()
+            assert (lake.current_snapshot(), files_of(file_catalog)) == (before, files)
+
+        with lake.transaction() as committed:
+            t.append(numbers(spark, *range(20)))
+            assert committed.commit() == committed.snapshot == lake.current_snapshot()
+            ended(committed)
+            assert t.read(version=committed.snapshot.id).count() == 20
+        with pytest.raises(KeyError), lake.transaction() as kept:  # noqa: PT012 - after the commit
+            t.append(numbers(spark, *range(20, 40)))
+            kept.commit()
+            raise KeyError
+        with lake.transaction() as undone:
+            t.append(numbers(spark, *range(100, 120)))
+            undone.roll_back()
+            ended(undone)
+        assert undone.snapshot is None
+        with lake.transaction() as outrun:
+            t.delete("id = 1")
+            lake.catalog.database.execute("INSERT INTO ducklake_snapshot SELECT 99, now(), 9, 9, 9")
+            with pytest.raises(penstock.ConflictError):
+                outrun.commit()
+            ended(outrun)
+        lake.catalog.database.execute("DELETE FROM ducklake_snapshot WHERE snapshot_id = 99")
+        assert lake.current_snapshot().id == 3
+        assert ids(lake, "t") == list(range(40))
+        assert len(files_of(file_catalog)) == 2
+        for transaction in (committed, undone):
+            with refused:
+                transaction.commit()
 
 
 def test_no_change_makes_no_snapshot(sqlite_catalog: Catalog, spark: SparkSession) -> None:

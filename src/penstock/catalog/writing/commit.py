@@ -9,7 +9,7 @@ from time import sleep
 
 from penstock.catalog.databases import Database
 from penstock.catalog.inlining import insert_inlined
-from penstock.catalog.snapshots import latest_snapshot
+from penstock.catalog.snapshots import find_snapshot, latest_snapshot
 from penstock.catalog.visibility import At
 from penstock.catalog.writing.apply import add_rows, end_rows, first_row_ids
 from penstock.catalog.writing.conflicts import COMPACTED, DELETED, INSERTED, Conflict, Others, conflict
@@ -17,7 +17,7 @@ from penstock.catalog.writing.inlined_tables import InlinedTarget, create_tables
 from penstock.catalog.writing.numbering import Numbering
 from penstock.catalog.writing.staging import FILE_TABLES, Staging
 from penstock.catalog.writing.table_statistics import grow_tables
-from penstock.errors import ConflictError, InvalidError, PenstockError
+from penstock.errors import ConflictError, InvalidError
 from penstock.model.changes import Change, parse_changes, render_changes
 from penstock.model.snapshots import Snapshot
 
@@ -55,15 +55,18 @@ class _MovedError(Exception):
 
 
 def commit(database: Database, staging: Staging, info: CommitInfo, policy: RetryPolicy) -> Snapshot:
-    """Make everything that is staged visible at once. A `ConflictError` means that nothing is."""
+    """Make everything that is staged visible at once. A `ConflictError` means that nothing is.
+
+    After any other error, and after an interrupt, `is_committed` tells.
+    """
     waits = policy.waits()
     while True:
         try:
             return _attempt(database, staging, info)
         except BaseException as error:
             if not (isinstance(error, _MovedError) or database.is_collision(error)):
-                _keep_files_in_doubt(database, staging, error)
                 raise
+            staging.attempted = None
             wait = next(waits, None)
             if wait is None:
                 raise ConflictError(
@@ -71,6 +74,25 @@ def commit(database: Database, staging: Staging, info: CommitInfo, policy: Retry
                     "and nothing was committed; try again, or attach with a greater max_retry_count"
                 ) from error
         sleep(wait)
+
+
+def is_committed(database: Database, staging: Staging) -> bool:
+    """Whether the catalog has the snapshot of a commit that did not say so. Errors mean that it cannot be asked."""
+    attempted = staging.attempted
+    if attempted is None:  # nobody said COMMIT
+        return False
+    # A transaction takes its turn after the one in question, whose connection may be gone while its server still works.
+    with database.transaction():
+        written = [
+            (table, row["path"])
+            for table in FILE_TABLES
+            for row in staging.added.get(table, ())
+            if row["path_is_relative"]
+        ]
+        if written:  # no other transaction has files of these names
+            table, path = written[0]
+            return bool(database.query(f"SELECT 1 FROM {table} WHERE path = ?", [path]))
+        return find_snapshot(database, attempted.id) == attempted
 
 
 def _attempt(database: Database, staging: Staging, info: CommitInfo) -> Snapshot:
@@ -83,7 +105,8 @@ def _attempt(database: Database, staging: Staging, info: CommitInfo) -> Snapshot
             numbering = _numbering(latest, staging)
             if prepared not in (None, numbering):
                 raise _MovedError
-            return _write(database, staging, info, latest, numbering, create=prepared is None)
+            staging.attempted = _write(database, staging, info, latest, numbering, create=prepared is None)
+        return staging.attempted
 
 
 def _prepared(database: Database, staging: Staging) -> Numbering:
@@ -208,28 +231,3 @@ def _name(database: Database, found: Conflict, base: int) -> str:
     kind = found.thing.rpartition(" ")[2]
     sql = f"SELECT {kind}_name FROM ducklake_{kind} WHERE {kind}_id = ? AND {At(base).visible()}"
     return str(database.value(sql, [int(found.value)]))
-
-
-def _keep_files_in_doubt(database: Database, staging: Staging, error: BaseException) -> None:
-    """A connection that breaks during COMMIT does not say whether it happened, nor does an interrupt: files stay."""
-    if isinstance(error, PenstockError):
-        return
-    try:
-        happened = _is_committed(database, staging)
-    except Exception:
-        staging.files.clear()
-        if isinstance(error, Exception):
-            raise PenstockError(
-                f"the connection to {database.location} broke while a transaction was committed, so whether it was is "
-                "not known; attach again and look at lake.snapshots(). The files it wrote were left in place"
-            ) from error
-        return
-    if happened:
-        staging.files.clear()
-
-
-def _is_committed(database: Database, staging: Staging) -> bool:
-    """Whether the catalog knows a file of the transaction."""
-    latest_snapshot(database)
-    paths = [(table, row["path"]) for table in FILE_TABLES for row in staging.added.get(table, ())]
-    return any(database.query(f"SELECT 1 FROM {table} WHERE path = ?", [path]) for table, path in paths[:1])

@@ -88,6 +88,7 @@ class Staging:
     files: list[str] = field(default_factory=list)  # written by this transaction
     # The first row id of what is added to a table, as it is shown before the commit gives the real one.
     shown_row_ids: dict[int, int] = field(default_factory=dict)
+    attempted: Snapshot | None = None  # the snapshot that a commit wrote whole, so that only COMMIT was missing
 
     @property
     def own(self) -> int:
