@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -47,13 +47,14 @@ class Transaction:
     It ends once, by `commit`, `roll_back` or the end of its `with` block, and takes no statement after that.
     """
 
-    def __init__(self, catalog: Catalog, info: CommitInfo, policy: RetryPolicy) -> None:
-        if info.message is None and effective("require_commit_message", catalog.options(), None, None) == "true":
-            raise InvalidError(
-                f"{catalog.database.location} wants a message with every commit (require_commit_message); "
-                'make the change inside `with lake.transaction(message="..."):`'
-            )
-        self.catalog, self._info, self._policy = catalog, info, policy
+    def __init__(
+        self,
+        catalog: Catalog,
+        info: CommitInfo,
+        policy: RetryPolicy,
+        on_commit: Callable[[Snapshot], None] = lambda snapshot: None,
+    ) -> None:
+        self.catalog, self._info, self._policy, self._on_commit = catalog, info, policy, on_commit
         self.staging = Staging(latest_snapshot(catalog.database))
         self.snapshot: Snapshot | None = None  # the one that was made, once it is
         self._state = State.OPEN
@@ -84,23 +85,43 @@ class Transaction:
             delete_files(written)
             raise
 
+    def set_commit_message(
+        self, *, author: str | None = None, message: str | None = None, extra_info: str | None = None
+    ) -> None:
+        """Say who commits and why, at any moment before the end. A later call replaces all three."""
+        self._check_open()
+        self._info = CommitInfo(author, message, extra_info)
+
+    def check_message(self) -> None:
+        """An error where the lake wants a message with every commit and there is none."""
+        options = self.catalog.options()
+        if self._info.message is None and effective("require_commit_message", options, None, None) == "true":
+            raise InvalidError(
+                f"{self.catalog.database.location} wants a message with every commit (require_commit_message); make "
+                'the change inside `with lake.transaction(message="..."):`, or call set_commit_message of that'
+            )
+
     def commit(self) -> Snapshot:
         """Make one snapshot of it, and end it; without any change, the newest one stands.
 
         Returns the snapshot. A `ConflictError` means that nothing was committed, an `InvalidError` that the
-        transaction had ended before. Whatever happens, no file is deleted that a snapshot may show.
+        transaction had ended before, or that its message is missing, and can still be set. Whatever happens, no file
+        is deleted that a snapshot may show.
         """
         self._check_open()
+        if not self.staging.is_empty:
+            self.check_message()
         self._state = State.IN_DOUBT
         try:
-            self.snapshot = self._committed()
+            snapshot = self._committed()
+            self._end_with(snapshot)
         except BaseException as error:
             self._settle(error)
             if self.snapshot is None or not isinstance(error, Exception):
                 raise
-        self._state = State.COMMITTED
+            snapshot = self.snapshot
         delete_files(self.staging.unused_files())
-        return self.snapshot
+        return snapshot
 
     def roll_back(self) -> None:
         """End it without a snapshot: the files that were written are removed. An error if it has ended before."""
@@ -114,6 +135,12 @@ class Transaction:
             return staging.base
         return commit(self.catalog.database, staging, self._info, self._policy)
 
+    def _end_with(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self._state = State.COMMITTED
+        if snapshot is not self.staging.base:
+            self._on_commit(snapshot)
+
     def _settle(self, error: BaseException) -> None:
         """After a commit that was broken off: undo it only where the catalog says that there is no snapshot of it."""
         database = self.catalog.database
@@ -126,9 +153,8 @@ class Transaction:
                     "is not known; attach again and look at lake.snapshots(). The files it wrote were left in place"
                 ) from error
             return
-        if happened:
-            self.snapshot = self.staging.attempted
-            self._state = State.COMMITTED
+        if happened and self.staging.attempted is not None:
+            self._end_with(self.staging.attempted)
             return
         self._state = State.ROLLED_BACK
         delete_files(self.staging.files)

@@ -254,11 +254,23 @@ def test_who_may_commit(sqlite_catalog: Catalog, spark: SparkSession) -> None:
         lake.set_option("require_commit_message", True)
         with leaving_nothing(sqlite_catalog, lake, "require_commit_message"):
             lake.table("t").append(numbers(spark, *range(20)))
-        with leaving_nothing(sqlite_catalog, lake, "require_commit_message"), lake.transaction(author="me"):
-            pass
+        with lake.transaction(author="me"):
+            assert ids(lake, "t") == []
+        with leaving_nothing(sqlite_catalog, lake, "require_commit_message.*set_commit_message"), lake.transaction():
+            lake.table("t").append(numbers(spark, *range(20)))
         with lake.transaction(message="because"):
             lake.table("t").append(numbers(spark, 1))
         assert lake.current_snapshot().commit_message == "because"
+        with lake.transaction(author="me", extra_info="gone") as transaction:
+            lake.table("t").append(numbers(spark, 2))
+            with pytest.raises(penstock.InvalidError, match="set_commit_message"):
+                transaction.commit()
+            transaction.set_commit_message(author="é", message="late")
+            made = transaction.commit()
+            with pytest.raises(penstock.InvalidError, match="was committed"):
+                transaction.set_commit_message(message="too late")
+        assert (made.author, made.commit_message, made.commit_extra_info) == ("é", "late", None)
+        assert lake.current_snapshot() == made
         lake.set_option("require_commit_message", False)
     with attached(sqlite_catalog, spark, max_retry_count=3, retry_wait_ms=5, retry_backoff=2) as lake:
         assert lake._retries == RetryPolicy(3, 5, 2)
@@ -267,6 +279,36 @@ def test_who_may_commit(sqlite_catalog: Catalog, spark: SparkSession) -> None:
             for write in (lake.transaction().__enter__, lambda: lake.table("t").append(numbers(spark, 1))):
                 with pytest.raises(penstock.InvalidError, match="cannot be changed"):
                     write()
+
+
+def test_the_last_snapshot_that_a_lake_committed(sqlite_catalog: Catalog, spark: SparkSession) -> None:
+    """As the extension's, side by side."""
+    with sqlite_catalog.reference() as reference:
+
+        def theirs() -> Any:
+            return reference.value("SELECT id FROM lk.last_committed_snapshot()")
+
+        assert theirs() is None
+        reference.execute("CREATE TABLE t (id INT)", "BEGIN", "INSERT INTO t VALUES (1)")
+        assert theirs() == 1
+        reference.execute("COMMIT", "BEGIN", "INSERT INTO t VALUES (1)", "ROLLBACK", "DELETE FROM t WHERE id > 9")
+        assert theirs() == 2
+    with attached(sqlite_catalog, spark) as lake, attached(sqlite_catalog, spark) as other:
+        t = lake.table("t")
+        assert lake.last_committed_snapshot() is None
+        with lake.transaction() as transaction:
+            t.append(numbers(spark, 2))
+            assert lake.last_committed_snapshot() is None
+            made = transaction.commit()
+            assert lake.last_committed_snapshot() == made
+        with pytest.raises(KeyError), lake.transaction():
+            raise KeyError
+        with lake.transaction():
+            pass
+        assert t.delete("id > 9") == other.current_snapshot() == made
+        other.create_table("u", "id INT")
+        assert lake.last_committed_snapshot() == made
+        assert other.last_committed_snapshot() == lake.current_snapshot() != made
 
 
 def test_each_thread_has_its_own_transaction(sqlite_catalog: Catalog, spark: SparkSession) -> None:
