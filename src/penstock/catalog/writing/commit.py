@@ -199,10 +199,18 @@ def _check_conflicts(database: Database, staging: Staging, latest: Snapshot) -> 
     others = Others.of(change for (text,) in texts for change in parse_changes(text))
     sql = f"SELECT schema_id, schema_name FROM ducklake_schema WHERE {At(base).visible()}"
     found = conflict((*staging.changes, *staging.unlogged), others, dict(database.query(sql)))
+    found = found or next(_broken_reliances(database, staging, others), None)
     if found:
         raise _conflict_error(f"{found.thing} {_name(database, found, base)} {found.event}", base)
     for path in _linked_twice(database, staging):
         raise _conflict_error(f"{path} was linked into the same table by another writer", base)
+
+
+def _broken_reliances(database: Database, staging: Staging, others: Others) -> Iterator[Conflict]:
+    for reliance in staging.reliances:
+        table = str(reliance.table_id)
+        if others.did(table, *INSERTED) and reliance.is_broken(database, staging.base):
+            yield Conflict("table", table, "got rows by another writer that a merge might have matched")
 
 
 def _linked_twice(database: Database, staging: Staging) -> Iterator[str]:
