@@ -371,7 +371,7 @@ def test_row_ids_in_conditions(file_catalog: Catalog, spark: SparkSession) -> No
             suggested = set(re.findall("`([^`.]+)`", told.partition("Did you mean")[2].partition("]")[0]))
             assert suggested, told
             assert suggested <= known, told
-    assert_same_tables(file_catalog, spark, "t", "own")
+    assert_same_tables(file_catalog, spark, "t")
 
 
 def test_nested_keys(file_catalog: Catalog, spark: SparkSession) -> None:

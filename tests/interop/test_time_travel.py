@@ -41,13 +41,13 @@ def test_a_snapshot_stands_for_its_version(file_catalog: Catalog, spark: SparkSe
         first, second = (t.append(spark.range(start, end, 1, 1)) for start, end in ((0, 20), (20, 60)))
         assert first is not None
         assert second is not None
-        t.delete("id % 2 = 0")
         assert lake.snapshot_at(first) == first
         assert t.read(version=first).count() == 20
-        assert t.files(version=second).count() == 2
         assert t.explain("id >= 20", version=first).files == 1
-        for feed, rows in ((t.changes, 60), (t.insertions, 60), (t.deletions, 0)):
-            assert feed(first, second).count() == feed(first.id, second).count() == rows
+        assert t.files(version=first).schema == t.files().schema
+        for feed in (t.insertions, t.deletions):
+            assert feed(first, second).columns == ["snapshot_id", "rowid", "id"]
+        assert t.changes(first.id, second).count() == 60
         for bad in ("2", 2.0, True):
             with pytest.raises(penstock.InvalidError, match="is no version; give the number of a snapshot"):
                 t.read(version=bad)  # type: ignore[arg-type]
