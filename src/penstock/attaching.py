@@ -11,6 +11,7 @@ from penstock.catalog.attach import AttachOptions, open_catalog
 from penstock.catalog.writing.commit import RetryPolicy
 from penstock.errors import AttachError, NotFoundError
 from penstock.lake import Lake
+from penstock.model.snapshots import Version
 from penstock.spark.session import prepare
 
 
@@ -26,7 +27,7 @@ def attach(
     metadata_parameters: Mapping[str, str] | None = None,
     automatic_migration: bool = False,
     override_data_path: bool = False,
-    snapshot_version: int | None = None,
+    snapshot_version: Version | None = None,
     snapshot_time: str | datetime | None = None,
     max_retry_count: int = 10,
     retry_wait_ms: int = 100,

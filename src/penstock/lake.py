@@ -32,7 +32,7 @@ from penstock.model.names import parse_table_name
 from penstock.model.objects import Macro, MacroImplementation, Schema, View
 from penstock.model.option_values import validate_option
 from penstock.model.options import OPTIONS, OptionValue, effective
-from penstock.model.snapshots import Snapshot
+from penstock.model.snapshots import Snapshot, Version
 from penstock.spark.schemas import nullable, table_definition
 from penstock.spark.sorting import parse_sort_key
 from penstock.spark.times import instant
@@ -68,6 +68,7 @@ class Lake:
         self._pinned = pinned(self) if pinned else None
         self._read_only = read_only
         self._retries = retries or RetryPolicy()
+        self._last_committed: Snapshot | None = None
         self._thread = threading.local()
 
     def __repr__(self) -> str:
@@ -93,17 +94,24 @@ class Lake:
 
         Reads inside see what was written inside, on top of the snapshot that was the newest at the beginning. An
         exception leaves no snapshot and removes the files that were written. Each thread has its own transaction.
+
+        What it yields takes the message later too (`set_commit_message(...)`). Its `commit()` and `roll_back()` end the
+        transaction before the block does, which then does nothing more: neither statements nor a second end are taken
+        inside the block after that.
         """
         if self._active is not None:
             raise InvalidError("this thread is inside a transaction of this lake already; end that one first")
         self._check_writable()
-        transaction = Transaction(self.catalog, CommitInfo(author, message, extra_info), self._retries)
-        self._thread.active = transaction
+        info = CommitInfo(author, message, extra_info)
+        transaction = Transaction(self.catalog, info, self._retries, self._note_commit)
         try:
+            self._thread.active = transaction
             yield transaction
-            transaction.commit()
+            if transaction.is_open:
+                transaction.commit()
         except BaseException:
-            transaction.roll_back()
+            if transaction.is_open:
+                transaction.roll_back()
             raise
         finally:
             self._thread.active = None
@@ -116,7 +124,11 @@ class Lake:
                 yield self._active
             return
         with self.transaction() as transaction:
+            transaction.check_message()  # none can come any more: better before rows are written
             yield transaction
+
+    def _note_commit(self, snapshot: Snapshot) -> None:
+        self._last_committed = snapshot
 
     @property
     def _active(self) -> Transaction | None:
@@ -127,7 +139,7 @@ class Lake:
             how = "read_only=True" if self._read_only else "a snapshot"
             raise InvalidError(f"{self!r} was attached with {how} and cannot be changed; attach it without")
 
-    def shown(self, version: int | None = None, timestamp: str | datetime | None = None) -> Shown:
+    def shown(self, version: Version | None = None, timestamp: str | datetime | None = None) -> Shown:
         """What a read looks at: a snapshot that is asked for, the transaction's view, or the current snapshot."""
         database, data_path = self.catalog.database, self.catalog.data_path
         if version is None and timestamp is None:
@@ -309,6 +321,13 @@ class Lake:
         """The newest snapshot, or the one that the lake was attached at."""
         return self._pinned or latest_snapshot(self.catalog.database)
 
+    def last_committed_snapshot(self) -> Snapshot | None:
+        """As the extension's `last_committed_snapshot()`: the last snapshot that was made through this Lake, or None.
+
+        Others may have committed since. Attaching, rolling back and transactions without a change make none.
+        """
+        return self._last_committed
+
     def snapshots(self) -> DataFrame:
         """What the extension's `snapshots()` returns: every snapshot, with what it changed."""
         reserved = reserved_words()
@@ -341,12 +360,16 @@ class Lake:
         row = (self.catalog.database.engine, f"penstock {__version__}", self.catalog.data_path_as_given)
         return self._frame([row], _SETTINGS)
 
-    def snapshot_at(self, version: int | None = None, timestamp: str | datetime | None = None) -> Snapshot:
-        """The snapshot of a version or a time; the current one when neither is given."""
+    def snapshot_at(self, version: Version | None = None, timestamp: str | datetime | None = None) -> Snapshot:
+        """The snapshot of a version or a time; the current one when neither is given.
+
+        A version is the number of a snapshot, or a `Snapshot` such as every verb that writes returns. A
+        `NotFoundError` says that it does not exist (any more).
+        """
         if version is not None and timestamp is not None:
             raise NotFoundError("give a version or a timestamp, not both")
         if version is not None:
-            return snapshot_by_version(self.catalog.database, version)
+            return snapshot_by_version(self.catalog.database, _number(version))
         if timestamp is not None:
             return snapshot_by_time(self.catalog.database, self.instant(timestamp))
         return self.current_snapshot()
@@ -357,3 +380,10 @@ class Lake:
 
     def _frame(self, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
         return self.spark.createDataFrame(list(rows), schema)
+
+
+def _number(version: Version) -> int:
+    number = version.id if isinstance(version, Snapshot) else version
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise InvalidError(f"{version!r} is no version; give the number of a snapshot, or a Snapshot")
+    return number

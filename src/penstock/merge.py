@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from penstock.errors import InvalidError
 from penstock.model.snapshots import Snapshot
 from penstock.spark.assignment import as_column
+from penstock.spark.join_keys import On
 from penstock.spark.merging import Action, Case, Clause
 from penstock.spark.target_rows import expressions
 from penstock.statements.merge import merge
@@ -26,13 +27,14 @@ Expression = str | SparkColumn
 class Merge:
     """Rows of a source, matched with those of a table. Nothing happens before `execute`.
 
-    Conditions and values are SQL text or column expressions; they call the table `target` and the rows `source`. For
-    each row the first clause decides whose condition is true; without one, nothing happens to the row.
+    Conditions and values are SQL text or column expressions; they call the table `target` and the rows `source`, and
+    DuckLake's row id `target.rowid`. For each row the first clause decides whose condition is true; without one nothing
+    happens to the row.
     """
 
     table: Table
     source: DataFrame
-    on: SparkColumn
+    on: On
     clauses: tuple[Clause, ...] = ()
 
     def when_matched_update(

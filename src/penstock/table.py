@@ -20,10 +20,11 @@ from penstock.catalog.snapshots import latest_snapshot, snapshot_from_time
 from penstock.errors import InvalidError, NotFoundError
 from penstock.merge import Merge
 from penstock.model.columns import Column
-from penstock.model.snapshots import Snapshot
+from penstock.model.snapshots import Snapshot, Version
 from penstock.spark.assignment import as_column
 from penstock.spark.change_feed import ChangeFeed, Feed
 from penstock.spark.explain import Explanation, explain
+from penstock.spark.join_keys import On
 from penstock.spark.scan import Contents, Scan
 from penstock.spark.shape import Shape
 from penstock.spark.target_rows import expressions
@@ -38,7 +39,7 @@ from penstock.transaction import Shown, Transaction
 if TYPE_CHECKING:
     from penstock.delta import DeltaTable
 
-Bound = int | str | datetime
+Bound = Version | str | datetime
 _FILES = """data_file string, data_file_size_bytes long, data_file_footer_size long, data_file_encryption_key binary,
             delete_file string, delete_file_size_bytes long, delete_file_footer_size long,
             delete_file_encryption_key binary"""
@@ -54,7 +55,7 @@ class Table(TableDefinition):
     def read(
         self,
         *,
-        version: int | None = None,
+        version: Version | None = None,
         timestamp: str | datetime | None = None,
         row_ids: bool = False,
         nanoseconds: Literal["truncate", "long"] | None = None,
@@ -74,7 +75,7 @@ class Table(TableDefinition):
         return scan.frame(contents)
 
     def explain(
-        self, predicate: str, *, version: int | None = None, timestamp: str | datetime | None = None
+        self, predicate: str, *, version: Version | None = None, timestamp: str | datetime | None = None
     ) -> Explanation:
         """How many data files a query with this predicate reads, how many it leaves out, and why."""
         shown = self.lake.shown(version, timestamp)
@@ -83,7 +84,7 @@ class Table(TableDefinition):
             contents = scan.contents()
         return explain(scan, contents, predicate)
 
-    def files(self, *, version: int | None = None, timestamp: str | datetime | None = None) -> DataFrame:
+    def files(self, *, version: Version | None = None, timestamp: str | datetime | None = None) -> DataFrame:
         """What the extension's `ducklake_list_files` returns: data files with their delete files."""
         shown = self.lake.shown(version, timestamp)
         info = self._info(shown)
@@ -96,8 +97,9 @@ class Table(TableDefinition):
         """What the snapshots from `start` to `end` did to the rows, both included: snapshots by id or by time.
 
         As the extension's `table_changes`: snapshot_id, rowid, change_type (`insert`, `delete`, `update_preimage`,
-        `update_postimage`), and the columns as of `end`, which is the current snapshot if it is left out. A start that
-        is a time is the first snapshot from then on, an end the last one until then.
+        `update_postimage`), and the columns as of `end`, which is the current snapshot if it is left out. A
+        `Snapshot` stands for its id. A start that is a time is the first snapshot from then on, an end the last until
+        then.
         """
         return self._feed("changes", start, end, nanoseconds)
 
@@ -129,7 +131,7 @@ class Table(TableDefinition):
         try:
             if bound is None:
                 return self.lake.current_snapshot()
-            if isinstance(bound, int):
+            if not isinstance(bound, str | datetime):
                 return self.lake.snapshot_at(version=bound)
             if name == "end":
                 return self.lake.snapshot_at(timestamp=bound)
@@ -209,7 +211,10 @@ class Table(TableDefinition):
         return transaction.snapshot
 
     def delete(self, where: str | SparkColumn | None = None) -> Snapshot | None:
-        """Delete the rows that a predicate is true for; without one all rows, which reads nothing."""
+        """Delete the rows that a predicate is true for; without one all rows, which reads nothing.
+
+        The predicate may name `rowid`, DuckLake's row id, unless the table has a column of that name.
+        """
         with self.lake.changing() as transaction:
             self._remove(transaction, where)
         return transaction.snapshot
@@ -219,7 +224,7 @@ class Table(TableDefinition):
     ) -> Snapshot | None:
         """Give columns new values, in the rows that a predicate is true for or in all: `{"total": "total * 1.1"}`.
 
-        A name may be a path to a field of a struct. Rows keep their identity (`rowid`).
+        A name may be a path to a field of a struct. Rows keep their identity, which conditions and values call `rowid`.
         """
         if not values:
             raise InvalidError(f"nothing to set in {self.schema_name}.{self.name}; give a value for a column")
@@ -229,9 +234,14 @@ class Table(TableDefinition):
             change.update(transaction, target, scan, contents, expressions(values), condition)
         return transaction.snapshot
 
-    def merge(self, source: DataFrame, on: str | SparkColumn) -> Merge:
-        """Merge rows into the table: `t.merge(df, on="target.id = source.id").when_matched_update()...execute()`."""
-        return Merge(self, source, as_column(on))
+    def merge(self, source: DataFrame, on: On) -> Merge:
+        """Merge rows into the table: `t.merge(df, on="id").when_matched_update().when_not_matched_insert().execute()`.
+
+        `on` is a column that both sides have, or a list of such, by name: rows match where these are equal, as with
+        SQL's USING, so that a NULL matches nothing. Any other text, or a column expression, is a condition:
+        `on="target.id = source.id AND target.day > source.day"`.
+        """
+        return Merge(self, source, on)
 
     def truncate(self) -> Snapshot | None:
         """Delete all rows, by metadata alone."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from enum import Enum
 
 from penstock.catalog.attach import Catalog
 from penstock.catalog.databases import Database
+from penstock.catalog.databases.base import CommitInDoubtError
 from penstock.catalog.snapshots import latest_snapshot
 from penstock.catalog.visibility import At
 from penstock.catalog.writing.commit import CommitInfo, RetryPolicy, commit
+from penstock.catalog.writing.doubt import in_doubt, is_committed, not_committed
 from penstock.catalog.writing.staged_database import StagedDatabase
 from penstock.catalog.writing.staging import Staging
 from penstock.errors import InvalidError
@@ -31,21 +34,40 @@ class Shown:
     data_path: str
 
 
-class Transaction:
-    """Statements staged on top of the snapshot that was the newest when the transaction began."""
+class State(Enum):
+    """How far a transaction has come."""
 
-    def __init__(self, catalog: Catalog, info: CommitInfo, policy: RetryPolicy) -> None:
-        if info.message is None and effective("require_commit_message", catalog.options(), None, None) == "true":
-            raise InvalidError(
-                f"{catalog.database.location} wants a message with every commit (require_commit_message); "
-                'make the change inside `with lake.transaction(message="..."):`'
-            )
-        self.catalog, self._info, self._policy = catalog, info, policy
+    OPEN = "is open"
+    COMMITTED = "was committed"
+    ROLLED_BACK = "was rolled back"
+    IN_DOUBT = "was interrupted while it was committed"
+
+
+class Transaction:
+    """Statements staged on top of the snapshot that was the newest when the transaction began.
+
+    It ends once, by `commit`, `roll_back` or the end of its `with` block, and takes no statement after that.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        info: CommitInfo,
+        policy: RetryPolicy,
+        on_commit: Callable[[Snapshot], None] = lambda snapshot: None,
+    ) -> None:
+        self.catalog, self._info, self._policy, self._on_commit = catalog, info, policy, on_commit
         self.staging = Staging(latest_snapshot(catalog.database))
         self.snapshot: Snapshot | None = None  # the one that was made, once it is
+        self._state = State.OPEN
+
+    @property
+    def is_open(self) -> bool:
+        return self._state is State.OPEN
 
     def shown(self) -> Shown:
         """The lake with everything that was staged so far."""
+        self._check_open()
         database, base = self.catalog.database, self.staging.base.id
         if self.staging.is_empty:
             return Shown(database, At(base), self.catalog.data_path)
@@ -55,6 +77,7 @@ class Transaction:
     @contextmanager
     def statement(self) -> Iterator[None]:
         """A statement that fails leaves the transaction as it was before it."""
+        self._check_open()
         before = self.staging.copy()
         try:
             yield
@@ -64,20 +87,85 @@ class Transaction:
             delete_files(written)
             raise
 
-    def commit(self) -> None:
-        """Make one snapshot of it; without any change, the newest one stands."""
-        staging = self.staging
-        if staging.is_empty:
-            self.snapshot = staging.base
-        else:
-            self.snapshot = commit(self.catalog.database, staging, self._info, self._policy)
-        unused = staging.unused_files()
-        staging.files.clear()  # from here on they are the lake's
-        delete_files(unused)
+    def set_commit_message(
+        self, *, author: str | None = None, message: str | None = None, extra_info: str | None = None
+    ) -> None:
+        """Say who commits and why, at any moment before the end. A later call replaces all three."""
+        self._check_open()
+        self._info = CommitInfo(author, message, extra_info)
+
+    def check_message(self) -> None:
+        """An error where the lake wants a message with every commit and there is none."""
+        options = self.catalog.options()
+        if self._info.message is None and effective("require_commit_message", options, None, None) == "true":
+            raise InvalidError(
+                f"{self.catalog.database.location} wants a message with every commit (require_commit_message); make "
+                'the change inside `with lake.transaction(message="..."):`, or call set_commit_message of that'
+            )
+
+    def commit(self) -> Snapshot:
+        """Make one snapshot of it, and end it; without any change, the newest one stands.
+
+        Returns the snapshot. A `ConflictError` means that nothing was committed, an `InvalidError` that the
+        transaction had ended before, or that its message is missing, and can still be set. Whatever happens, no file
+        is deleted that a snapshot may show.
+        """
+        self._check_open()
+        if not self.staging.is_empty:
+            self.check_message()
+        self._state = State.IN_DOUBT
+        try:
+            snapshot = self._committed()
+            self._end_with(snapshot)
+        except BaseException as error:
+            self._settle(error)
+            if self.snapshot is None or not isinstance(error, Exception):
+                raise
+            snapshot = self.snapshot
+        delete_files(self.staging.unused_files())
+        return snapshot
 
     def roll_back(self) -> None:
-        """No snapshot, and the files that were written are removed."""
+        """End it without a snapshot: the files that were written are removed. An error if it has ended before."""
+        self._check_open()
+        self._state = State.ROLLED_BACK
         delete_files(self.staging.files)
+
+    def _committed(self) -> Snapshot:
+        staging = self.staging
+        if staging.is_empty:
+            return staging.base
+        return commit(self.catalog.database, staging, self._info, self._policy)
+
+    def _end_with(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self._state = State.COMMITTED
+        if snapshot is not self.staging.base:
+            self._on_commit(snapshot)
+
+    def _settle(self, error: BaseException) -> None:
+        """After a commit that was broken off: undo it only where the catalog says that there is no snapshot of it."""
+        database = self.catalog.database
+        try:
+            happened = is_committed(database, self.staging)
+        except Exception:
+            if isinstance(error, Exception):
+                raise in_doubt(database, error) from error
+            return
+        if happened and self.staging.attempted is not None:
+            self._end_with(self.staging.attempted)
+            return
+        self._state = State.ROLLED_BACK
+        delete_files(self.staging.files)
+        if isinstance(error, CommitInDoubtError):
+            raise not_committed(database) from error.__cause__
+
+    def _check_open(self) -> None:
+        if not self.is_open:
+            raise InvalidError(
+                f"this transaction {self._state.value}: it takes no more statements and no second end; "
+                "leave its `with` block, and begin another one"
+            )
 
 
 def delete_files(paths: Collection[str]) -> None:

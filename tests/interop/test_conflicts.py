@@ -272,6 +272,55 @@ def test_what_does_not_conflict_is_committed_by_duckdb_after_us(lakes: Lakes) ->
     assert [tuple(row) for row in lake.table(named("S.u")).read().collect()] == [(5, None)]
 
 
+# What DuckDB does while we merge the keys 40 to 59, which are not there, and whether one of them may have come with it.
+MEANWHILE = [
+    ("INSERT INTO S.t VALUES (45)", True),
+    ("INSERT INTO S.t FROM range(55, 80)", True),
+    (
+        "INSERT INTO S.t VALUES (45); CALL ducklake_flush_inlined_data('lk', schema_name => 'S', table_name => 't')",
+        True,
+    ),
+    ("UPDATE S.t SET id = 59 WHERE id = 1000", True),
+    ("INSERT INTO S.t FROM range(1, 39); INSERT INTO S.t VALUES (60), (NULL)", False),
+    ("INSERT INTO S.t VALUES (45); DELETE FROM S.t WHERE id = 45; DELETE FROM S.t WHERE id < 10", False),
+    ("CALL ducklake_flush_inlined_data('lk', schema_name => 'S', table_name => 't')", False),
+    ("INSERT INTO S.u FROM range(40, 60)", False),
+]
+
+
+@pytest.mark.parametrize(("theirs", "conflicts"), MEANWHILE)
+def test_a_merge_that_inserts_relies_on_what_is_not_there(theirs: str, conflicts: bool, lakes: Lakes) -> None:
+    table, files = lakes.lake.table(lakes.named("S.t")), files_of(lakes.catalog)
+
+    def merge() -> set[str]:
+        with lakes.lake.transaction():
+            upsert(table, numbers(lakes.lake, *range(40, 60)))
+            staged = files_of(lakes.catalog) - files
+            lakes.reference.execute(*map(lakes.named, theirs.split(";")))
+        return staged
+
+    if conflicts:
+        with pytest.raises(penstock.ConflictError, match="table t got rows by another writer that a merge might"):
+            merge()
+    else:
+        assert len(merge()) == 1
+        assert table.read().where("id BETWEEN 40 AND 59").count() == 20
+
+
+def test_two_upserts_of_one_key_at_once(lakes: Lakes, spark: SparkSession) -> None:
+    name = lakes.named("S.u")
+    with attached(lakes.catalog, spark) as other:
+        for new in (range(1), range(20)):  # a row for the catalog, then a file
+            mine, theirs = lakes.lake.table(name), other.table(name)
+            with pytest.raises(penstock.ConflictError, match="table u"), lakes.lake.transaction():  # noqa: PT012 - its end
+                upsert(mine, numbers(lakes.lake, *new))
+                upsert(theirs, numbers(other, *new))
+            with lakes.lake.transaction():
+                upsert(mine, numbers(lakes.lake, *range(100, 100 + len(new))))
+                upsert(theirs, numbers(other, *range(200, 200 + len(new))))
+            mine.delete()
+
+
 def test_what_expired_snapshots_changed_is_not_known(lakes: Lakes) -> None:
     with pytest.raises(penstock.ConflictError, match="expired"), lakes.lake.transaction():  # noqa: PT012 - at its end
         CHANGES["inlined insert"].ours(lakes)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -298,6 +301,94 @@ def test_keys_of_many_types(file_catalog: Catalog, spark: SparkSession) -> None:
             upsert.when_matched_update().when_not_matched_insert().execute()
             assert many.read().where(f"v = {value}").count() == many.read().count() == count
     assert_same_tables(file_catalog, spark, "t", "many")
+
+
+def test_keys_by_their_names(file_catalog: Catalog, spark: SparkSession) -> None:
+    with attached(file_catalog, spark) as lake:
+        odd = "q`u.o=t e🦆"
+        table = lake.create_table("t", f"id BIGINT, `{odd.replace('`', '``')}` STRING, v INT")
+        table.append(spark.range(20).selectExpr("nullif(id, 19)", "'x'", "0"))
+        source = spark.createDataFrame([(1, "x", 1), (2, "y", 1), (None, "x", 1)], ["ID", odd, "v"])
+        nothing = lambda match, error: leaving_nothing(file_catalog, lake, match, error)  # noqa: E731
+
+        def updated() -> list[int | None]:
+            return sorted(row.id for row in table.read().where("v = 1").collect())
+
+        table.merge(source, on="id").when_matched_update({"v": "source.v"}).execute()
+        assert updated() == [1, 2]
+        table.update({"v": "0"})
+        table.merge(source, on=["id", odd]).when_matched_update({"v": "source.v"}).execute()
+        assert updated() == [1]
+        table.merge(source.limit(1), on=odd).when_matched_update({"v": "source.v"}, "target.id < 5").execute()
+        assert updated() == [0, 1, 2, 3, 4]
+        # NULL equals nothing, as with USING: the source's row of NULL is new.
+        table.merge(source, on=["ID"]).when_not_matched_insert().execute()
+        assert table.read().where("id IS NULL").count() == 2
+        table.merge(source, on="target.id = source.id AND source.v = 1").when_matched_delete().execute()
+        assert table.read().count() == 19
+        wrong = table.merge(source, on=["id", "nome"]).when_matched_delete()
+        with nothing("matches by 'nome', which the table does not have; it has id", penstock.NotFoundError):
+            wrong.execute()
+        with nothing("matches by 'v', and its source has only ID", penstock.InvalidError):
+            table.merge(source.drop("v"), on=["v"]).when_matched_delete().execute()
+        with nothing("matches by 'id', and its source has two columns", penstock.InvalidError):
+            table.merge(source.selectExpr("ID", "v AS Id"), on=["id"]).when_matched_delete().execute()
+        with nothing("has nothing to match by; name a column", penstock.InvalidError):
+            table.merge(source, on=[]).when_matched_delete().execute()
+
+
+def test_row_ids_in_conditions(file_catalog: Catalog, spark: SparkSession) -> None:
+    """Of rows in files, updated ones, and rows in the catalog; no error tells of columns that only Penstock knows."""
+    with attached(file_catalog, spark) as lake:
+        table = lake.create_table("t", spark.range(100, 120).selectExpr("id", "0 AS v"))
+        table.append(spark.range(120, 123).selectExpr("id", "0"))
+        table.update({"v": "int(rowid)"}, where="rowid IN (3, 7) OR target.rowid >= 21")
+        table.delete("rowid = 5 OR rowid = 22")
+        table.delete(F.col("rowid") == 7)
+        doomed = spark.createDataFrame([(3, 1), (20, 1)], "rowid long, x int")
+        table.merge(doomed, on="rowid").when_matched_delete("target.rowid = 3").when_matched_update(
+            {"v": "target.rowid + source.rowid"}
+        ).execute()
+        rows = {row.rowid: (row.id, row.v) for row in table.read(row_ids=True).collect()}
+        gone = {3, 5, 7, 22}
+        assert rows == {i: (100 + i, {20: 40, 21: 21}.get(i, 0)) for i in range(23) if i not in gone}
+        own = lake.create_table("own", spark.range(20).selectExpr("id", "id + 100 AS rowid"))
+        own.delete("rowid = 105")
+        own.update({"id": "-1"}, where="RowId = 106")
+        assert {row.id for row in own.read().collect()} == {*range(20)} - {5, 6} | {-1}
+        known = {"id", "v", "rowid", "x", "source", "target"}
+        for statement in (
+            lambda: table.delete("nome = 5"), lambda: table.delete("_penstock_file = 0"),
+            lambda: table.update({"v": "1"}, where="rowids = 5"), lambda: table.update({"v": "positions + 1"}),
+            lambda: table.merge(doomed, "target.rowidd = source.rowid").when_matched_delete().execute(),
+            lambda: table.merge(doomed, "rowid").when_matched_update({"v": "source.nome"}).execute(),
+            lambda: table.merge(doomed, "rowid").when_matched_delete("target.penstock_row > 0").execute(),
+            lambda: table.merge(doomed, "rowid").when_not_matched_insert({"v": "source.penstock_source"}).execute(),
+        ):  # fmt: skip
+            with pytest.raises(AnalysisException) as raised:
+                statement()
+            told = str(raised.value)
+            suggested = set(re.findall("`([^`.]+)`", told.partition("Did you mean")[2].partition("]")[0]))
+            assert suggested, told
+            assert suggested <= known, told
+    assert_same_tables(file_catalog, spark, "t")
+
+
+def test_nested_keys(file_catalog: Catalog, spark: SparkSession) -> None:
+    """Structs and arrays match as they are and prune nothing; maps cannot be compared."""
+    with attached(file_catalog, spark) as lake:
+        rows = "id", "struct(id AS a, 'x' AS b) AS s", "array(id, NULL) AS l", "map('k', id) AS m", "0 AS v"
+        table = lake.create_table("t", spark.range(20).selectExpr(*rows))
+        source = spark.range(18, 22).selectExpr(*rows).withColumn("v", F.lit(1))
+        for number, on in enumerate(("s", ["l", "id"], "target.s <=> source.s AND target.l = source.l")):
+            upsert = table.merge(source, on).when_matched_update({"v": "target.v + 1"})
+            (upsert.when_not_matched_insert() if number == 0 else upsert).execute()
+        assert {row.id: row.v for row in table.read().where("v > 0").collect()} == {18: 3, 19: 3, 20: 3, 21: 3}
+        for condition in ("m", ["id", "m"], "target.m = source.m", "target.id = source.id AND target.m <=> source.m"):
+            with leaving_nothing(file_catalog, lake, "values that Spark cannot compare, such as maps"):
+                table.merge(source, condition).when_matched_delete().execute()
+        with leaving_nothing(file_catalog, lake, "2 rows of the source match the same row of main.t .target.s = "):
+            table.merge(source.union(source), "s").when_matched_delete().execute()
 
 
 def test_rows_of_every_type_are_written_again(file_catalog: Catalog, spark: SparkSession) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -31,6 +32,31 @@ def dated(catalog: Catalog) -> Catalog:
         )
     )
     return catalog
+
+
+def test_a_snapshot_stands_for_its_version(file_catalog: Catalog, spark: SparkSession) -> None:
+    """Wherever a version is taken, what the verbs return is too; what is no version is an error that says so."""
+    with penstock.attach(file_catalog.uri, data_path=file_catalog.data_path, spark=spark) as lake:
+        t = lake.create_table("t", "id BIGINT")
+        first, second = (t.append(spark.range(start, end, 1, 1)) for start, end in ((0, 20), (20, 60)))
+        assert first is not None
+        assert second is not None
+        assert lake.snapshot_at(first) == first
+        assert t.read(version=first).count() == 20
+        assert t.explain("id >= 20", version=first).files == 1
+        assert t.files(version=first).schema == t.files().schema
+        for feed in (t.insertions, t.deletions):
+            assert feed(first, second).columns == ["snapshot_id", "rowid", "id"]
+        assert t.changes(first.id, second).count() == 60
+        for bad in ("2", 2.0, True):
+            with pytest.raises(penstock.InvalidError, match="is no version; give the number of a snapshot"):
+                t.read(version=bad)  # type: ignore[arg-type]
+        with pytest.raises(penstock.InvalidError, match="is no version"):
+            t.changes(2.0)  # type: ignore[arg-type]
+        with pytest.raises(penstock.NotFoundError, match="snapshot 99 does not exist"):
+            t.read(version=replace(first, id=99))
+    with penstock.attach(file_catalog.uri, snapshot_version=first, spark=spark) as lake:
+        assert lake.table("t").read().count() == 20
 
 
 @contextmanager

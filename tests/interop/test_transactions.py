@@ -21,6 +21,7 @@ from penstock.catalog.writing.files import add_files
 from penstock.model.columns import Column
 from penstock.model.statistics import ColumnStatistics, WrittenFile
 from penstock.model.types import Type
+from penstock.transaction import Transaction
 
 
 def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
@@ -175,6 +176,50 @@ def test_an_exception_leaves_no_snapshot_and_no_file(catalog: Catalog, spark: Sp
         assert reference.rows("SELECT count(*), max(rowid) FROM t") == [(21, 20)]
 
 
+def test_commit_and_roll_back_end_a_transaction_once(file_catalog: Catalog, spark: SparkSession) -> None:
+    with attached(file_catalog, spark) as lake:
+        t = lake.create_table("t", "id INT")
+        refused = pytest.raises(penstock.InvalidError, match="no more statements and no second end")
+
+        def ended(transaction: Transaction) -> None:
+            before, files = lake.current_snapshot(), files_of(file_catalog)
+            for more in (
+                lambda: t.append(numbers(spark, *range(20))), lambda: t.delete(), lambda: t.read(),
+                lambda: lake.create_table("u", "id INT"), transaction.commit, transaction.roll_back,
+            ):  # fmt: skip
+                with refused:
+                    more()
+            assert (lake.current_snapshot(), files_of(file_catalog)) == (before, files)
+
+        with lake.transaction() as committed:
+            t.append(numbers(spark, *range(20)))
+            assert committed.commit() == committed.snapshot == lake.current_snapshot()
+            ended(committed)
+            assert t.read(version=committed.snapshot.id).count() == 20
+        with pytest.raises(KeyError), lake.transaction() as kept:  # noqa: PT012 - after the commit
+            t.append(numbers(spark, *range(20, 40)))
+            kept.commit()
+            raise KeyError
+        with lake.transaction() as undone:
+            t.append(numbers(spark, *range(100, 120)))
+            undone.roll_back()
+            ended(undone)
+        assert undone.snapshot is None
+        with lake.transaction() as outrun:
+            t.delete("id = 1")
+            lake.catalog.database.execute("INSERT INTO ducklake_snapshot SELECT 99, now(), 9, 9, 9")
+            with pytest.raises(penstock.ConflictError):
+                outrun.commit()
+            ended(outrun)
+        lake.catalog.database.execute("DELETE FROM ducklake_snapshot WHERE snapshot_id = 99")
+        assert lake.current_snapshot().id == 3
+        assert ids(lake, "t") == list(range(40))
+        assert len(files_of(file_catalog)) == 2
+        for transaction in (committed, undone):
+            with refused:
+                transaction.commit()
+
+
 def test_no_change_makes_no_snapshot(sqlite_catalog: Catalog, spark: SparkSession) -> None:
     with attached(sqlite_catalog, spark) as lake:
         lake.create_table("t", "id INT")
@@ -209,11 +254,23 @@ def test_who_may_commit(sqlite_catalog: Catalog, spark: SparkSession) -> None:
         lake.set_option("require_commit_message", True)
         with leaving_nothing(sqlite_catalog, lake, "require_commit_message"):
             lake.table("t").append(numbers(spark, *range(20)))
-        with leaving_nothing(sqlite_catalog, lake, "require_commit_message"), lake.transaction(author="me"):
-            pass
+        with lake.transaction(author="me"):
+            assert ids(lake, "t") == []
+        with leaving_nothing(sqlite_catalog, lake, "require_commit_message.*set_commit_message"), lake.transaction():
+            lake.table("t").append(numbers(spark, *range(20)))
         with lake.transaction(message="because"):
             lake.table("t").append(numbers(spark, 1))
         assert lake.current_snapshot().commit_message == "because"
+        with lake.transaction(author="me", extra_info="gone") as transaction:
+            lake.table("t").append(numbers(spark, 2))
+            with pytest.raises(penstock.InvalidError, match="set_commit_message"):
+                transaction.commit()
+            transaction.set_commit_message(author="é", message="late")
+            made = transaction.commit()
+            with pytest.raises(penstock.InvalidError, match="was committed"):
+                transaction.set_commit_message(message="too late")
+        assert (made.author, made.commit_message, made.commit_extra_info) == ("é", "late", None)
+        assert lake.current_snapshot() == made
         lake.set_option("require_commit_message", False)
     with attached(sqlite_catalog, spark, max_retry_count=3, retry_wait_ms=5, retry_backoff=2) as lake:
         assert lake._retries == RetryPolicy(3, 5, 2)
@@ -222,6 +279,36 @@ def test_who_may_commit(sqlite_catalog: Catalog, spark: SparkSession) -> None:
             for write in (lake.transaction().__enter__, lambda: lake.table("t").append(numbers(spark, 1))):
                 with pytest.raises(penstock.InvalidError, match="cannot be changed"):
                     write()
+
+
+def test_the_last_snapshot_that_a_lake_committed(sqlite_catalog: Catalog, spark: SparkSession) -> None:
+    """As the extension's, side by side."""
+    with sqlite_catalog.reference() as reference:
+
+        def theirs() -> Any:
+            return reference.value("SELECT id FROM lk.last_committed_snapshot()")
+
+        assert theirs() is None
+        reference.execute("CREATE TABLE t (id INT)", "BEGIN", "INSERT INTO t VALUES (1)")
+        assert theirs() == 1
+        reference.execute("COMMIT", "BEGIN", "INSERT INTO t VALUES (1)", "ROLLBACK", "DELETE FROM t WHERE id > 9")
+        assert theirs() == 2
+    with attached(sqlite_catalog, spark) as lake, attached(sqlite_catalog, spark) as other:
+        t = lake.table("t")
+        assert lake.last_committed_snapshot() is None
+        with lake.transaction() as transaction:
+            t.append(numbers(spark, 2))
+            assert lake.last_committed_snapshot() is None
+            made = transaction.commit()
+            assert lake.last_committed_snapshot() == made
+        with pytest.raises(KeyError), lake.transaction():
+            raise KeyError
+        with lake.transaction():
+            pass
+        assert t.delete("id > 9") == other.current_snapshot() == made
+        other.create_table("u", "id INT")
+        assert lake.last_committed_snapshot() == made
+        assert other.last_committed_snapshot() == lake.current_snapshot() != made
 
 
 def test_each_thread_has_its_own_transaction(sqlite_catalog: Catalog, spark: SparkSession) -> None:

@@ -31,7 +31,7 @@ class Writer:
 
     def __init__(self, uri: str, data_path: str, retries: RetryPolicy | None = None) -> None:
         self.catalog = open_catalog(uri, AttachOptions(data_path))
-        self._retries = retries or RetryPolicy()
+        self.retries = retries or RetryPolicy()
 
     def __enter__(self) -> Writer:
         return self
@@ -43,12 +43,13 @@ class Writer:
 
     @contextmanager
     def transaction(self, **info: str) -> Iterator[Transaction]:
-        transaction = Transaction(self.catalog, CommitInfo(**info), self._retries)
+        transaction = Transaction(self.catalog, CommitInfo(**info), self.retries)
         try:
             yield transaction
             transaction.commit()
         except BaseException:
-            transaction.roll_back()
+            if transaction.is_open:
+                transaction.roll_back()
             raise
 
     def create_table(self, name: str, columns: Sequence[Column] = ID) -> None:

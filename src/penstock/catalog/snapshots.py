@@ -29,14 +29,19 @@ def latest_snapshot(database: Database) -> Snapshot:
     return _snapshot(database, rows[0])
 
 
-def snapshot_by_version(database: Database, version: int) -> Snapshot:
+def find_snapshot(database: Database, version: int) -> Snapshot | None:
     rows = database.query(f"{_SELECT} WHERE s.snapshot_id = ?", [version])
-    if not rows:
+    return _snapshot(database, rows[0]) if rows else None
+
+
+def snapshot_by_version(database: Database, version: int) -> Snapshot:
+    found = find_snapshot(database, version)
+    if found is None:
         low, high = database.query("SELECT min(snapshot_id), max(snapshot_id) FROM ducklake_snapshot")[0]
         raise NotFoundError(
             f"snapshot {version} does not exist or was expired; this lake has snapshots {low} to {high}"
         )
-    return _snapshot(database, rows[0])
+    return found
 
 
 def snapshot_by_time(database: Database, time: datetime) -> Snapshot:

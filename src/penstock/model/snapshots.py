@@ -17,3 +17,6 @@ class Snapshot:
     author: str | None = None
     commit_message: str | None = None
     commit_extra_info: str | None = None
+
+
+Version = int | Snapshot  # a snapshot by its number, or itself

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from penstock.model.columns import Column
 from penstock.predicates.domains import unlimited
-from penstock.predicates.values import ValueSet
+from penstock.predicates.values import Scalar, ValueSet
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,25 @@ def disjunction(children: Iterable[Implication]) -> Implication:
         return Anything()
     kept = tuple(child for child in merged if child != Nothing())
     return (kept[0] if len(kept) == 1 else Or(kept)) if kept else Nothing()
+
+
+def mentioned(implication: Implication) -> list[Column]:
+    """The columns that there are conditions on."""
+    if isinstance(implication, And | Or):
+        return [column for child in implication.children for column in mentioned(child)]
+    return [implication.column] if isinstance(implication, ColumnIn) else []
+
+
+def allows(implication: Implication, row: Mapping[int, Scalar]) -> bool:
+    """Whether a row can match, by its values by column id; of a column that is left out every value is possible."""
+    match implication:
+        case And():
+            return all(allows(child, row) for child in implication.children)
+        case Or():
+            return any(allows(child, row) for child in implication.children)
+        case ColumnIn():
+            return implication.column.id not in row or row[implication.column.id] in implication.values
+    return isinstance(implication, Anything)
 
 
 def size(implication: Implication) -> int:

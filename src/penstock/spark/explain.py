@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column as SparkColumn
 
 from penstock.catalog.pruning import Condition, keep
+from penstock.model.columns import find_column
 from penstock.model.files import FileGroup
 from penstock.spark.changing import TARGET_NAME
 from penstock.spark.planner import Planner
-from penstock.spark.scan import Contents, Scan
+from penstock.spark.scan import ROW_ID, Contents, Scan, row_id
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,9 @@ def pushed_filters(
         return recorders[-1]
 
     found = []
+    numbers = [row_id().alias(ROW_ID)] if scan.row_ids and find_column(scan.shape.columns, ROW_ID) is None else []
     for branch in scan.rows(group, contents, recorded):
-        branch.frame.select(*branch.shown).alias(TARGET_NAME).where(predicate).collect()
+        branch.frame.select(*branch.shown, *numbers).alias(TARGET_NAME).where(predicate).collect()
         recorder = next(recorder for recorder in recorders if recorder.planner is branch.planner)
         found.append((branch.planner, recorder.filters[-1] if recorder.filters else "[]"))
     return found

@@ -1,4 +1,4 @@
-"""The columns that a merge matches by, and what their values in the source say about the rows of the target."""
+"""What a merge matches by, and what the keys of the source say about the rows of the target."""
 
 from __future__ import annotations
 
@@ -13,10 +13,56 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.classic.column import Column as ClassicColumn
 
+from penstock.errors import InvalidError, NotFoundError
+from penstock.model.columns import Column, find_column
+from penstock.spark.assignment import quoted
+from penstock.spark.changing import SOURCE_NAME, TARGET_NAME
 from penstock.spark.jvm import catalyst_column, query_execution
+from penstock.spark.scan import ROW_ID
 
 _MOST_VALUES = 64  # that are listed one by one
+_NESTED = (T.StructType, T.ArrayType)
 _ABOUT_FEW = 80  # Spark's estimate, which may be wrong by a few
+
+
+On = str | SparkColumn | Sequence[str]
+
+
+def join_condition(on: On, columns: Sequence[Column], source: DataFrame, table: str) -> SparkColumn:
+    """A condition as it is, or equality of columns that both sides have, by their names, where NULL equals nothing.
+
+    A single text is a name if both sides have such a column, and a condition otherwise.
+    """
+    if isinstance(on, SparkColumn):
+        return on
+    if isinstance(on, str) and not (_of_target(on, columns) and _of_source(on, source)):
+        return F.expr(on)
+    names = [on] if isinstance(on, str) else list(on)
+    if not names:
+        raise InvalidError(f"the merge into {table} has nothing to match by; name a column, or give a condition")
+    return reduce(SparkColumn.__and__, (_same(name, columns, source, table) for name in names))
+
+
+def _same(name: str, columns: Sequence[Column], source: DataFrame, table: str) -> SparkColumn:
+    target, found = _of_target(name, columns), _of_source(name, source)
+    if target is None:
+        known = ", ".join(column.name for column in columns)
+        raise NotFoundError(
+            f"the merge into {table} matches by {name!r}, which the table does not have; it has {known}"
+        )
+    if len(found) != 1:
+        many = "two columns of that name" if found else f"only {', '.join(source.columns)}"
+        raise InvalidError(f"the merge into {table} matches by {name!r}, and its source has {many}; rename one")
+    return F.col(f"{TARGET_NAME}.{quoted(target)}") == F.col(f"{SOURCE_NAME}.{quoted(found[0])}")
+
+
+def _of_target(name: str, columns: Sequence[Column]) -> str | None:
+    column = find_column(columns, name)
+    return column.name if column else ROW_ID if name.lower() == ROW_ID else None
+
+
+def _of_source(name: str, source: DataFrame) -> list[str]:
+    return [other for other in source.columns if other.lower() == name.lower()]
 
 
 @dataclass(frozen=True)
@@ -54,7 +100,12 @@ class Summary:
 
 
 def summary(source: DataFrame, keys: Sequence[JoinKey]) -> Summary:
-    """One look at the source for all keys; one more for a key of which it has few values."""
+    """One look at the source for all keys; one more for a key of which it has few values.
+
+    Structs and arrays say nothing: no statistics are kept of them.
+    """
+    kinds = source.select(*(key.source for key in keys)).schema.fields
+    keys = [key for key, field in zip(keys, kinds, strict=True) if not isinstance(field.dataType, _NESTED)]
     values = [key.source for key in keys]
     wanted = [aggregate(value) for value in values for aggregate in (F.min, F.max, F.approx_count_distinct)]
     [found] = _rows(source.agg(F.count("*"), *wanted))

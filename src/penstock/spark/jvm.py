@@ -91,6 +91,17 @@ def _loader(spark: SparkSession) -> Any:
         return _loaders[gateway]
 
 
+def filter_text(frame: DataFrame, predicate: SparkColumn) -> str:
+    """A predicate over a frame in the JSON that the planner reads filters in."""
+    spark = frame.sparkSession
+    jvm: Any = spark._jvm
+    plan = query_execution(frame.where(predicate)).analyzed()
+    folded = jvm.org.apache.spark.sql.catalyst.optimizer.ConstantFolding.apply(plan)
+    filters = jvm.PythonUtils.toSeq([folded.condition()])
+    text: str = _new(spark, "penstock.FilterText").all(filters, jvm.java.util.HashMap())
+    return text
+
+
 def activate(spark: SparkSession) -> None:
     """Make a session the one of this thread, which Spark asks for settings when it plans."""
     _jvm(spark).SparkSession.setActiveSession(spark._jsparkSession)

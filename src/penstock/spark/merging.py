@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, Literal
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -14,11 +16,15 @@ from pyspark.sql import functions as F  # noqa: N812
 from penstock.errors import InvalidError
 from penstock.model.columns import Column, find_column
 from penstock.model.evolution import find_at
+from penstock.predicates import implied_by
+from penstock.predicates.implication import Anything, Implication
 from penstock.spark.assignment import assigned_values, default_values, quoted
 from penstock.spark.changing import POSITION, SOURCE, SOURCE_NAME, WRITTEN
-from penstock.spark.join_keys import JoinKey, join_keys, repeated, summary
+from penstock.spark.join_keys import JoinKey, Summary, join_keys, repeated, summary
+from penstock.spark.jvm import filter_text
 from penstock.spark.scan import FILE
 from penstock.spark.target_rows import ROW, TargetRows
+from penstock.spark.types import has_nanoseconds
 
 Case = Literal["matched", "not matched", "not matched by source"]
 Action = Literal["update", "delete", "insert"]
@@ -61,17 +67,34 @@ class Merging:
     def inserts(self) -> bool:
         return bool(self.in_case("not matched"))
 
+    @cached_property
+    def _keys(self) -> list[JoinKey]:
+        return join_keys(self.target.frame.join(self.source.alias(SOURCE_NAME), self.on))
+
+    @cached_property
+    def _told(self) -> Summary:
+        """What the source says about the rows of the table that it can match."""
+        needed = self.inserts or not self.in_case("not matched by source")
+        return summary(self.source.alias(SOURCE_NAME), self._keys if needed else ())
+
+    def matchable(self) -> Implication:
+        """What is true of every row of the table that the source can match, as the catalog can look for such rows."""
+        if self._told.possible is None:
+            return Anything()
+        filters = json.loads(filter_text(self.target.frame, self._told.possible))
+        # Nanoseconds are cut in what Spark compares.
+        exact = [column for column in self.columns if not has_nanoseconds(column)]
+        return implied_by([json.dumps(item) for item in filters], exact)
+
     def changed_rows(self) -> DataFrame:
         """The rows of the table that a clause changes, as `statements.change` takes them, and which source rows match.
 
         Only files that can match are read, unless there are clauses for rows that do not.
         """
         everything = bool(self.in_case("not matched by source"))
-        frame, source = self.target.frame, self.source.alias(SOURCE_NAME)
-        keys = join_keys(frame.join(source, self.on))
-        self._refuse_second_matches(keys)
-        told = summary(source, () if everything else keys)
-        rows = frame if told.possible is None else frame.where(told.possible)
+        frame, source, told = self.target.frame, self.source.alias(SOURCE_NAME), self._told
+        self._refuse_second_matches(self._keys)
+        rows = frame if everything or told.possible is None else frame.where(told.possible)
         joined = rows.join(self._hinted(source, told.rows), self.on, "left" if everything else "inner")
         chosen = joined.withColumn(_CLAUSE, _chosen(self.in_case("matched", "not matched by source")))
         touched = F.col(_CLAUSE).isNotNull()
@@ -173,6 +196,23 @@ class Merging:
                 f"{again[0].times} rows of the source match the same row of {self.table} ({key}); nothing was written: "
                 "leave one source row for each, or add conditions so that only one of them applies"
             )
+
+
+def check(table: str, target: TargetRows, source: DataFrame, on: SparkColumn, clauses: Sequence[Clause]) -> None:
+    """Errors of names and types, before anything runs; they tell of no columns but those that the caller knows."""
+    given = source.alias(SOURCE_NAME)
+    try:
+        both = target.named.join(given, on)
+    except AnalysisException as error:
+        if error.getCondition() != "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE":
+            raise
+        raise InvalidError(
+            f"the merge into {table} matches by values that Spark cannot compare, such as maps; "
+            "match by other columns, or by parts of these"
+        ) from error
+    for clause in clauses:
+        frame = given if clause.case == "not matched" else both
+        frame.select(*(clause.values or {}).values(), *([] if clause.condition is None else [clause.condition]))
 
 
 def numbered(source: DataFrame) -> DataFrame:

@@ -14,7 +14,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.spark.changing import TARGET_NAME, positions_of
+from penstock.spark.changing import positions_of
 from penstock.spark.crossing import unweighed_batches
 from penstock.spark.explain import pushed_filters
 from penstock.spark.jvm import query_execution
@@ -102,8 +102,6 @@ def has_subquery(frame: DataFrame) -> bool:
 
 def files_that_go_whole(scan: Scan, contents: Contents, where: SparkColumn) -> frozenset[int]:
     """The data files that hold only rows that a predicate is true for: the catalog's statistics say so, unread."""
-    if has_subquery(scan.frame(contents).alias(TARGET_NAME).where(where)):
-        return frozenset()
     possible: set[int] = set()
     remaining: set[int] = set()
     for group in contents.groups:

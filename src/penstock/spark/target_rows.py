@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column as SparkColumn
@@ -11,11 +11,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.errors import InvalidError
-from penstock.model.columns import Column
+from penstock.model.columns import Column, find_column
 from penstock.model.evolution import find_at, parse_path
 from penstock.spark.assignment import as_column, quoted
 from penstock.spark.changing import POSITION, TARGET_NAME
-from penstock.spark.scan import FILE, Contents, Scan
+from penstock.spark.scan import FILE, ROW_ID, Contents, Scan
 from penstock.spark.types import Conversion, Reading, has_nanoseconds, microseconds_of
 
 ROW = "_penstock_row"
@@ -24,10 +24,20 @@ _CUT = Reading(conversions={"timestamp_ns": Conversion(T.LongType(), microsecond
 
 @dataclass(frozen=True)
 class TargetRows:
-    """The frame has the table's columns, then ROW, FILE and POSITION, and what the columns do not show in full."""
+    """The frame has the table's columns, then ROW, FILE and POSITION, and what the columns do not show in full.
+
+    Conditions and values may also name `rowid`, DuckLake's row id, unless the table has a column of that name.
+    """
 
     frame: DataFrame
     columns: tuple[Column, ...]
+
+    @property
+    def named(self) -> DataFrame:
+        """No rows of what conditions and values may name: what they get wrong here, Spark explains by nothing else."""
+        own = [T.StructField(ROW_ID, T.LongType())] if has_row_id(self.columns) else []
+        fields = [*self.frame.schema.fields[: len(self.columns)], *own]
+        return self.frame.sparkSession.createDataFrame([], T.StructType(fields)).alias(TARGET_NAME)
 
     def unchanged(self) -> list[SparkColumn]:
         """The values of the columns as they are."""
@@ -61,7 +71,14 @@ def target_rows(scan: Scan, contents: Contents) -> TargetRows:
         shown = [_CUT.shown(column, F.col(quoted(column.name))).alias(column.name) for column in columns]
         full = [F.col(quoted(c.name)).alias(_full(i)) for i, c in enumerate(columns) if has_nanoseconds(c)]
         frame = frame.select(*shown, ROW, FILE, POSITION, *full)
+    if has_row_id(columns):
+        frame = frame.withColumn(ROW_ID, F.col(ROW))
     return TargetRows(frame.alias(TARGET_NAME), columns)
+
+
+def has_row_id(columns: Sequence[Column]) -> bool:
+    """Whether `rowid` is DuckLake's row id in conditions on a table of these columns."""
+    return find_column(columns, ROW_ID) is None
 
 
 def expressions(given: Mapping[str, str | SparkColumn]) -> dict[str, SparkColumn]:

@@ -27,6 +27,7 @@ def update(
 ) -> None:
     """Give columns of some rows new values. The rows keep their row ids."""
     rows = target_rows(scan, contents)
+    (rows.named if where is None else rows.named.where(where)).select(*values.values())  # errors of names come first
     frame = rows.frame if where is None else rows.frame.where(where)
     new = assigned_values(frame, target.columns, rows.with_new(values))
     named = [value.alias(f"v{i}") for i, value in enumerate(new)]

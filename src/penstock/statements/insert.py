@@ -27,12 +27,13 @@ def insert(
 
 def insert_assigned(
     transaction: Transaction, target: Target, rows: DataFrame, distribution: Distribution = "auto"
-) -> None:
-    """The same for rows that have exactly the table's columns, in the types that the writer takes."""
+) -> bool:
+    """The same for rows that have exactly the table's columns, in the types that the writer takes. Were there any?"""
     job, spread = job_for(target, rows, distribution)
     written = run(spread, job)
     note_files(transaction, target, written)
     stage_written(transaction, target, job, written)
+    return bool(written.files or written.held)
 
 
 def note_files(transaction: Transaction, target: Target, written: Written) -> None:

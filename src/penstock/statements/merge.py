@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 
+from penstock.catalog.writing.reliance import Reliance
 from penstock.spark.changing import CONTROLS, change_rows
-from penstock.spark.merging import Clause, Merging, numbered
+from penstock.spark.join_keys import On, join_condition
+from penstock.spark.merging import Clause, Merging, check, numbered
 from penstock.spark.scan import Contents, Scan
 from penstock.spark.target_rows import target_rows
 from penstock.statements import remove
@@ -23,13 +24,19 @@ def merge(
     scan: Scan,
     contents: Contents,
     source: DataFrame,
-    on: SparkColumn,
+    on: On,
     clauses: tuple[Clause, ...],
 ) -> None:
-    """First the rows that are there, then those of the source that matched none of them."""
+    """First the rows that are there, then those of the source that matched none of them.
+
+    These rely on what was not there: rows that come meanwhile and may match are a conflict.
+    """
     check_writable(target.columns)
     rows = target_rows(scan, contents)
-    merging = Merging(target.info.full_name, target.columns, clauses, rows, numbered(source), on)
+    name = target.info.full_name
+    condition = join_condition(on, target.columns, source, name)
+    check(name, rows, source, condition, clauses)
+    merging = Merging(name, target.columns, clauses, rows, numbered(source), condition)
     changed = merging.changed_rows()
     if merging.writes:
         done = change(transaction, target, scan, changed)
@@ -40,4 +47,6 @@ def merge(
         matched = done[0].sources
         for other in done[1:]:
             matched = matched.union(other.sources)
-        insert_assigned(transaction, target, merging.new_rows(matched))
+        if insert_assigned(transaction, target, merging.new_rows(matched)):
+            reliance = Reliance(target.info.id, target.columns, tuple(scan.specs), merging.matchable())
+            transaction.staging.rely(reliance)

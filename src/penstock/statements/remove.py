@@ -14,7 +14,7 @@ from penstock.catalog.writing import files as staged
 from penstock.catalog.writing.numbering import is_staged
 from penstock.model.objects import TableInfo
 from penstock.spark.changing import POSITION, SOURCE, WRITTEN, Changed, change_rows
-from penstock.spark.removing import RemovalJob, Removed, files_that_go_whole, remove_rows
+from penstock.spark.removing import RemovalJob, Removed, files_that_go_whole, has_subquery, remove_rows
 from penstock.spark.scan import FILE, Contents, Scan
 from penstock.spark.target_rows import target_rows
 from penstock.statements.target import Target
@@ -49,8 +49,10 @@ def matching(transaction: Transaction, target: Target, scan: Scan, contents: Con
     Files that the statistics prove to hold no other row go whole, unread; of the others only those are read that can
     hold a match.
     """
-    whole = files_that_go_whole(scan, contents, where)
-    rows = target_rows(scan, contents).frame.where(where)
+    found = target_rows(scan, contents)
+    asks_others = has_subquery(found.named.where(where))
+    whole = frozenset[int]() if asks_others else files_that_go_whole(scan, contents, where)
+    rows = found.frame.where(where)
     if whole:
         rows = rows.where(F.col(FILE).isNull() | ~F.col(FILE).isin(*whole))
     changed = change_rows(rows.select(*controls()), None, target.info.path)

@@ -156,12 +156,14 @@ class Database(ABC):
         try:
             self._execute("COMMIT", ())
         except self.errors as error:
-            if self._is_broken(error):
-                raise CommitInDoubtError(
-                    f"the connection to {self.location} broke while a transaction was committed, so whether it was is "
-                    "not known; attach again and look at lake.snapshots(). The files it wrote were left in place"
-                ) from error
-            raise self._failure(error) from error
+            raise (self.doubt() if self._is_broken(error) else self._failure(error)) from error
+
+    def doubt(self) -> CommitInDoubtError:
+        """The error of a commit that was broken off, and may have happened."""
+        return CommitInDoubtError(
+            f"the connection to {self.location} broke while a transaction was committed, so whether it was is "
+            "not known; attach again and look at lake.snapshots(). The files it wrote were left in place"
+        )
 
     def _roll_back(self) -> None:
         # A failed COMMIT, or a lost connection, has ended the transaction already.

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import sleep
 
 from penstock.catalog.databases import Database
-from penstock.catalog.databases.base import CommitInDoubtError
 from penstock.catalog.inlining import insert_inlined
 from penstock.catalog.snapshots import latest_snapshot
 from penstock.catalog.visibility import At
 from penstock.catalog.writing.apply import add_rows, end_rows, first_row_ids
 from penstock.catalog.writing.conflicts import COMPACTED, DELETED, INSERTED, Conflict, Others, conflict
-from penstock.catalog.writing.doubt import came_through, knows_files
 from penstock.catalog.writing.inlined_tables import InlinedTarget, create_tables, inlined_targets, register
 from penstock.catalog.writing.numbering import Numbering
 from penstock.catalog.writing.staging import Staging
 from penstock.catalog.writing.table_statistics import grow_tables
-from penstock.errors import CatalogError, ConflictError, InvalidError, PenstockError
+from penstock.errors import ConflictError, InvalidError
 from penstock.model.changes import Change, parse_changes, render_changes
 from penstock.model.snapshots import Snapshot
 
@@ -58,15 +55,18 @@ class _MovedError(Exception):
 
 
 def commit(database: Database, staging: Staging, info: CommitInfo, policy: RetryPolicy) -> Snapshot:
-    """Make everything that is staged visible at once. A `ConflictError` means that nothing is."""
+    """Make everything that is staged visible at once. A `ConflictError` means that nothing is.
+
+    After any other error, and after an interrupt, `doubt.is_committed` tells.
+    """
     waits = policy.waits()
     while True:
         try:
             return _attempt(database, staging, info)
         except BaseException as error:
             if not (isinstance(error, _MovedError) or database.is_collision(error)):
-                _keep_files_in_doubt(database, staging, error)
                 raise
+            staging.attempted = None
             wait = next(waits, None)
             if wait is None:
                 raise ConflictError(
@@ -77,25 +77,17 @@ def commit(database: Database, staging: Staging, info: CommitInfo, policy: Retry
 
 
 def _attempt(database: Database, staging: Staging, info: CommitInfo) -> Snapshot:
-    made: Snapshot | None = None
-    try:
-        with database.turn():
-            prepared = None if database.transactional_ddl else _prepared(database, staging)
-            with database.transaction():
-                latest = latest_snapshot(database)
-                if latest.id > staging.base.id:
-                    _check_conflicts(database, staging, latest)
-                numbering = _numbering(latest, staging)
-                if prepared not in (None, numbering):
-                    raise _MovedError
-                made = _write(database, staging, info, latest, numbering, create=prepared is None)
-    except CommitInDoubtError as doubt:
-        if made is None or not came_through(database, staging, made, doubt):
-            raise CatalogError(
-                f"the connection to {database.location} broke before a transaction was committed; nothing was, so do "
-                "it again: a new connection is opened for it"
-            ) from doubt.__cause__
-    return made
+    with database.turn():
+        prepared = None if database.transactional_ddl else _prepared(database, staging)
+        with database.transaction():
+            latest = latest_snapshot(database)
+            if latest.id > staging.base.id:
+                _check_conflicts(database, staging, latest)
+            numbering = _numbering(latest, staging)
+            if prepared not in (None, numbering):
+                raise _MovedError
+            staging.attempted = _write(database, staging, info, latest, numbering, create=prepared is None)
+        return staging.attempted
 
 
 def _prepared(database: Database, staging: Staging) -> Numbering:
@@ -188,10 +180,18 @@ def _check_conflicts(database: Database, staging: Staging, latest: Snapshot) -> 
     others = Others.of(change for (text,) in texts for change in parse_changes(text))
     sql = f"SELECT schema_id, schema_name FROM ducklake_schema WHERE {At(base).visible()}"
     found = conflict((*staging.changes, *staging.unlogged), others, dict(database.query(sql)))
+    found = found or next(_broken_reliances(database, staging, others), None)
     if found:
         raise _conflict_error(f"{found.thing} {_name(database, found, base)} {found.event}", base)
     for path in _linked_twice(database, staging):
         raise _conflict_error(f"{path} was linked into the same table by another writer", base)
+
+
+def _broken_reliances(database: Database, staging: Staging, others: Others) -> Iterator[Conflict]:
+    for reliance in staging.reliances:
+        table = str(reliance.table_id)
+        if others.did(table, *INSERTED) and reliance.is_broken(database, staging.base):
+            yield Conflict("table", table, "got rows by another writer that a merge might have matched")
 
 
 def _linked_twice(database: Database, staging: Staging) -> Iterator[str]:
@@ -220,13 +220,3 @@ def _name(database: Database, found: Conflict, base: int) -> str:
     kind = found.thing.rpartition(" ")[2]
     sql = f"SELECT {kind}_name FROM ducklake_{kind} WHERE {kind}_id = ? AND {At(base).visible()}"
     return str(database.value(sql, [int(found.value)]))
-
-
-def _keep_files_in_doubt(database: Database, staging: Staging, error: BaseException) -> None:
-    """Neither a connection that breaks during COMMIT nor an interrupt says whether it happened: then files stay."""
-    if isinstance(error, PenstockError) and not isinstance(error, CommitInDoubtError):
-        return
-    with suppress(Exception):
-        if not isinstance(error, CommitInDoubtError) and not knows_files(database, staging):
-            return
-    staging.files.clear()

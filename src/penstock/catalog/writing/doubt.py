@@ -1,44 +1,56 @@
-"""Commits whose connection broke before the database could say that they happened."""
+"""Commits that were broken off before anybody could say that they happened: by an interrupt, or a lost connection."""
 
 from __future__ import annotations
 
 from penstock.catalog.databases import Database
 from penstock.catalog.databases.base import CommitInDoubtError
-from penstock.catalog.snapshots import latest_snapshot, snapshot_by_version
+from penstock.catalog.snapshots import find_snapshot, latest_snapshot
 from penstock.catalog.writing.staging import FILE_TABLES, Staging
-from penstock.errors import CatalogError, ConflictError, NotFoundError
+from penstock.errors import CatalogError
 from penstock.model.snapshots import Snapshot
 
 
-def came_through(database: Database, staging: Staging, made: Snapshot, doubt: CommitInDoubtError) -> bool:
-    """Whether the catalog has the snapshot after all. If it cannot tell, the doubt itself is raised."""
-    try:
-        # A commit of our own waits until the server has ended the one whose connection broke, one way or the other.
-        with database.transaction():
-            return _is_there(database, staging, made, doubt)
-    except (CatalogError, ConflictError):
-        raise doubt from doubt.__cause__
+def is_committed(database: Database, staging: Staging) -> bool:
+    """Whether the catalog has the snapshot of a commit that did not say so. An error means that nobody can tell."""
+    made = staging.attempted
+    if made is None:  # nobody said COMMIT
+        return False
+    # A transaction takes its turn after the one in question, whose connection may be gone while its server still works.
+    with database.transaction():
+        return _is_there(database, staging, made)
 
 
-def knows_files(database: Database, staging: Staging) -> bool | None:
+def in_doubt(database: Database, error: Exception) -> CatalogError:
+    """The error of a commit of which nobody can tell whether it happened."""
+    return error if isinstance(error, CommitInDoubtError) else database.doubt()
+
+
+def not_committed(database: Database) -> CatalogError:
+    """The error of a commit whose connection broke, and that did not happen."""
+    return CatalogError(
+        f"the connection to {database.location} broke before a transaction was committed; nothing was, so do "
+        "it again: a new connection is opened for it"
+    )
+
+
+def _is_there(database: Database, staging: Staging, made: Snapshot) -> bool:
+    known = _knows_files(database, staging)
+    if known:
+        return True
+    found = find_snapshot(database, made.id)
+    if found is None and latest_snapshot(database).id > made.id:  # somebody's was there, and was expired
+        raise database.doubt()
+    if found != made or database.fractional_seconds:
+        return found == made
+    if known is None:  # another writer may have done the same in the same second
+        raise database.doubt()
+    return False
+
+
+def _knows_files(database: Database, staging: Staging) -> bool | None:
     """Whether the catalog has a file that the transaction wrote; None if it wrote none."""
-    paths = [(table, row["path"]) for table in FILE_TABLES for row in staging.added.get(table, ())]
-    for table, path in paths[:1]:
-        return bool(database.query(f"SELECT 1 FROM {table} WHERE path = ?", [path]))
+    for table in FILE_TABLES:
+        for row in staging.added.get(table, ()):
+            if row["path_is_relative"]:  # no other transaction has files of these names
+                return bool(database.query(f"SELECT 1 FROM {table} WHERE path = ?", [row["path"]]))
     return None
-
-
-def _is_there(database: Database, staging: Staging, made: Snapshot, doubt: CommitInDoubtError) -> bool:
-    try:
-        found = snapshot_by_version(database, made.id)
-    except NotFoundError:
-        if latest_snapshot(database).id > made.id:  # somebody's was there, and was expired
-            raise doubt from doubt.__cause__
-        return False
-    if found != made:
-        return False
-    known = knows_files(database, staging)
-    if known is None and not database.fractional_seconds:
-        # Another writer may have done the same in the same second.
-        raise doubt
-    return known is not False

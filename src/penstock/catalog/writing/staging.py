@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from penstock.catalog.writing.conflicts import CHECKED
 from penstock.catalog.writing.numbering import StagedNumbers, is_staged
+from penstock.catalog.writing.reliance import Reliance
 from penstock.model.changes import Change
 from penstock.model.columns import Column
 from penstock.model.snapshots import Snapshot
@@ -85,9 +86,11 @@ class Staging:
     reshaped: dict[int, tuple[Column, ...]] = field(default_factory=dict)
     changes: dict[Change, None] = field(default_factory=dict)
     checked: set[int] = field(default_factory=set)  # tables whose rows were looked at, and may get no others meanwhile
+    reliances: list[Reliance] = field(default_factory=list)
     files: list[str] = field(default_factory=list)  # written by this transaction
     # The first row id of what is added to a table, as it is shown before the commit gives the real one.
     shown_row_ids: dict[int, int] = field(default_factory=dict)
+    attempted: Snapshot | None = None  # the snapshot that a commit wrote whole, so that only COMMIT was missing
 
     @property
     def own(self) -> int:
@@ -133,6 +136,7 @@ class Staging:
             dict(self.reshaped),
             dict(self.changes),
             set(self.checked),
+            list(self.reliances),
             list(self.files),
             self.shown_row_ids,
         )
@@ -166,6 +170,7 @@ class Staging:
         self.inlined.pop(table_id, None)
         self.growth.pop(table_id, None)
         self.reshaped.pop(table_id, None)
+        self.reliances = [reliance for reliance in self.reliances if reliance.table_id != table_id]
         self.changes = {change: None for change in self.changes if change.value != str(table_id)}
 
     def log(self, kind: str, value: int | str) -> None:
@@ -176,6 +181,11 @@ class Staging:
 
     def unlog(self, kind: str, value: int | str) -> None:
         self.changes.pop(Change(kind, str(value)), None)
+
+    def rely(self, reliance: Reliance) -> None:
+        """Note what must not come meanwhile; a table that is new gets no rows of others."""
+        if not is_staged(reliance.table_id):
+            self.reliances.append(reliance)
 
     def new_schema_version(self, table_id: int) -> None:
         """The table is another from this transaction's snapshot on: in its columns, partitioning or name."""
