@@ -286,8 +286,9 @@ class Table(TableDefinition):
         deletes = inlined_delete_table(database, info.id)
         variants = any(item.type.name == "variant" for column in shape.columns for item in column.walk())
         scope = FileScope(
-            database, info.id, info.path, shown.at, latest.id, latest.next_file_id, shape.eras, deletes, variants
-        )
+            database, info.id, info.path, shown.at, latest.id, latest.next_file_id, shape.eras, deletes, variants,
+            shape.milliseconds,
+        )  # fmt: skip
         specs = objects.partition_specs(database, info.id)
         kinds = self.lake.known_file_kinds
         return Scan(self.lake.spark, scope, shape, specs, info.full_name, kinds, row_ids, addresses)

@@ -48,6 +48,7 @@ class FileScope:
     eras: tuple[int, ...] = ()
     inlined_deletes: str | None = None
     has_variants: bool = False
+    milliseconds: tuple[int, ...] = ()  # the columns and fields that files may hold as milliseconds
 
     @property
     def version(self) -> int:
@@ -194,13 +195,21 @@ class FileScope:
         return " AND ".join(conditions), [*foreign_parameters, *parameters]
 
     def _foreign(self) -> tuple[str, list[Any]]:
-        """Encrypted files, and files whose variants are shredded into types that Spark's reader refuses."""
-        if not self.has_variants:
-            return "d.encryption_key IS NOT NULL", []
-        known = ", ".join(f"'{name}'" for name in _SHREDDED_FOR_SPARK)
-        shredded = f"""d.data_file_id IN (SELECT data_file_id FROM ducklake_file_variant_stats
-                       WHERE table_id = ? AND shredded_type NOT IN ({known}) AND shredded_type NOT LIKE 'decimal%')"""
-        return f"d.encryption_key IS NOT NULL OR {shredded}", [self.table_id]
+        """Encrypted files, and those with what Spark's reader refuses: shredded variants, infinite milliseconds."""
+        conditions = ["d.encryption_key IS NOT NULL"]
+        if self.has_variants:
+            known = ", ".join(f"'{name}'" for name in _SHREDDED_FOR_SPARK)
+            conditions.append(
+                f"""d.data_file_id IN (SELECT data_file_id FROM ducklake_file_variant_stats
+                    WHERE table_id = ? AND shredded_type NOT IN ({known}) AND shredded_type NOT LIKE 'decimal%')"""
+            )
+        if self.milliseconds:
+            conditions.append(
+                f"""d.data_file_id IN (SELECT data_file_id FROM ducklake_file_column_stats
+                    WHERE table_id = ? AND column_id IN ({", ".join(map(str, self.milliseconds))})
+                    AND (min_value = '-infinity' OR max_value = 'infinity'))"""
+            )
+        return " OR ".join(conditions), [self.table_id] * (len(conditions) - 1)
 
     def _era(self) -> str:
         whens = " ".join(f"WHEN d.begin_snapshot < {start} THEN {era}" for era, start in enumerate(self.eras))

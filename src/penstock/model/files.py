@@ -13,7 +13,7 @@ class FileGroup:
     """
 
     mapping_id: int | None
-    foreign: bool  # encrypted, or with variants of types that Spark's reader does not know
+    foreign: bool  # encrypted, or with values that Spark's reader does not know
     partial: bool  # holds rows of several snapshots that must be told apart
     deleted: bool  # some rows are deleted
     era: int

@@ -126,9 +126,9 @@ class Scan:
         if group.foreign or self.shape.only_duckdb_reads(group.era):
             if group.mapping_id is not None:
                 raise UnsupportedError(
-                    f"{self.table_name} has added files that only DuckDB can read (a column became JSON, or a variant "
-                    "holds a type Spark does not know), and those are not read by a name mapping; "
-                    "let DuckDB write them anew: CREATE TABLE ... AS FROM the table"
+                    f"{self.table_name} has added files that only DuckDB can read (a column became JSON, a variant "
+                    "holds a type Spark does not know, a timestamp_ms is infinite), and those are not read by a name "
+                    "mapping; let DuckDB write them anew: CREATE TABLE ... AS FROM the table"
                 )
             return [self._by_duckdb(group, answer)]
         if group.mapping_id is not None:
