@@ -116,6 +116,32 @@ def test_narrower_types(catalog: Catalog, spark: SparkSession, tmp_path: Path) -
     assert_same_tables(catalog, spark, "t")
 
 
+def test_timestamps_with_more_digits_than_the_column(
+    file_catalog: Catalog, spark: SparkSession, tmp_path: Path
+) -> None:
+    """DuckDB rounds them, halves away from 1970; the statistics in the catalog are of what the file has."""
+    exact = ["2024-01-01 00:00:01.6", "1969-12-31 23:59:58.5", "1969-12-31 23:59:59.9995", "1970-01-01 00:00:00.0005"]
+    rows = ", ".join(f"({number}, TIMESTAMP '{text}')" for number, text in enumerate(exact))
+    source = f"(VALUES {rows}, (4, NULL)) v(id, t)"
+    columns = "id, t AS s, t AS m, t::TIMESTAMP_MS AS sm, [t] AS l, {'t': t} AS st"
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute(
+            "CREATE TABLE t (id INTEGER, s TIMESTAMP_S, m TIMESTAMP_MS, sm TIMESTAMP_S, l TIMESTAMP_S[],"
+            " st STRUCT(t TIMESTAMP_MS))",
+            *_copy(f"SELECT {columns} FROM {source}", tmp_path / "digits.parquet"),
+            *_copy(f"SELECT {columns} FROM {source} WHERE id = 0", tmp_path / "one.parquet"),
+        )
+        _add(reference, tmp_path / "digits.parquet")
+        _add(reference, tmp_path / "one.parquet")
+        conditions = ("s = '2024-01-01 00:00:02'", "m = '1969-12-31 23:59:59.999'", "sm < '1970-01-01'")
+        found = {where: query(reference, f"SELECT * FROM t WHERE {where}") for where in conditions[1:]}
+        found[conditions[0]] = query(reference, "SELECT * FROM t WHERE id = 0")  # it trusts the statistics itself
+    assert_same_tables(file_catalog, spark, "t")
+    with penstock.attach(file_catalog.uri, read_only=True, spark=spark) as lake:
+        for where in conditions:
+            assert_contents(lake.table("t").read().where(where), found[where], where)
+
+
 def test_nested_columns_by_name(catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
     nested = "SELECT {'b': 'two', 'a': 2} AS s, [{'y': 1, 'x': 2}] AS l, MAP {'k': {'q': 1, 'p': 2}} AS m"
     with catalog.build(data_inlining_row_limit=0) as reference:

@@ -1,7 +1,8 @@
 """What files really hold, where the catalog does not tell: their footers are read once, by Spark's workers.
 
-DuckLake lets an added file be narrower than its table: a timestamp in nanoseconds under a column of microseconds, a
-uint8 under a uint64. And a file of the snapshot that changed a column may have been written before or after the change.
+DuckLake lets an added file be of another width than its table: a timestamp in nanoseconds under a column of
+microseconds, or of microseconds under one of seconds, a uint8 under a uint64. And a file of the snapshot that changed a
+column may have been written before or after the change.
 """
 
 from __future__ import annotations
@@ -19,7 +20,15 @@ from pyspark.sql import types as T  # noqa: N812
 from penstock.model.columns import Column
 from penstock.model.files import DataFile
 from penstock.model.types import Type, parse_type
-from penstock.spark.types import Conversion, local_timestamp, nanoseconds_of, promoted, timestamp_from_nanoseconds
+from penstock.partitioning.arrow import COARSE
+from penstock.spark.types import (
+    Conversion,
+    local_timestamp,
+    nanoseconds_of,
+    promoted,
+    rounded_timestamp,
+    timestamp_from_nanoseconds,
+)
 from penstock.storage.filesystems import open_file
 
 _MOST_TASKS = 200
@@ -31,6 +40,11 @@ _HELD = {
     **{name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
     "float": "float32", "double": "float64", "bool": "boolean", "date32[day]": "date", "timestamp[us]": "timestamp",
 }  # fmt: skip
+# What Spark does not read as a local timestamp of microseconds by itself.
+_TO_MICROSECONDS = {
+    "int96": Conversion(T.TimestampType(), local_timestamp),
+    "timestamp[ns]": Conversion(T.LongType(), timestamp_from_nanoseconds),
+}
 Question = Callable[[pq.ParquetFile], Mapping[int, str]]
 
 
@@ -91,16 +105,23 @@ def opaque_columns(columns: Sequence[Column], conversions: Mapping[int, Conversi
 def _conversion(column_type: str, kind: str, nanoseconds: bool) -> Conversion | None:
     if column_type == "uint64":
         return promoted(Type(kind), Type("uint64"), nanoseconds) if kind in ("uint8", "uint16", "uint32") else None
-    wide = column_type == "timestamp_ns"
+    if column_type == "timestamp_ns":
+        return _to_nanoseconds(kind, nanoseconds)
+    read = _TO_MICROSECONDS.get(kind)
+    if column_type not in COARSE or (column_type, kind) == ("timestamp_ms", "timestamp[ms]"):
+        return read
+    exact = read or Conversion(T.TimestampNTZType(), lambda value: value)
+    return Conversion(exact.read, lambda value: rounded_timestamp(exact.convert(value), COARSE[column_type]))
+
+
+def _to_nanoseconds(kind: str, shown: bool) -> Conversion | None:
     match kind:
-        case "int96":
-            return Conversion(T.TimestampType(), partial(local_timestamp, nanoseconds=wide and nanoseconds))
         case "timestamp[ns]":
-            return None if wide else Conversion(T.LongType(), timestamp_from_nanoseconds)
-        case _ if wide:
-            return Conversion(T.TimestampNTZType(), nanoseconds_of if nanoseconds else lambda value: value)
-        case _:
             return None
+        case "int96":
+            return Conversion(T.TimestampType(), partial(local_timestamp, nanoseconds=shown))
+        case _:
+            return Conversion(T.TimestampNTZType(), nanoseconds_of if shown else lambda value: value)
 
 
 def _read_footers(batches: Iterable[pa.RecordBatch], question: Question) -> Iterator[pa.RecordBatch]:

@@ -98,10 +98,22 @@ def timestamp_from_nanoseconds(nanoseconds: SparkColumn) -> SparkColumn:
     return _epoch_plus(_unless_infinite(nanoseconds, F.call_function("div", nanoseconds, F.lit(1000))))
 
 
+def rounded_timestamp(timestamp: SparkColumn, unit: int) -> SparkColumn:
+    """A local timestamp in whole units of so many microseconds, as DuckDB casts it: halves go away from 1970."""
+    microseconds = _microseconds_since_1970(timestamp)
+    half = F.when(microseconds < 0, -unit // 2).otherwise(unit // 2)
+    whole = F.call_function("div", microseconds + half, F.lit(unit)) * unit
+    return _epoch_plus(_unless_infinite(microseconds, whole))
+
+
 def nanoseconds_of(timestamp: SparkColumn) -> SparkColumn:
     """A local timestamp as nanoseconds since 1970."""
-    microseconds = F.timestamp_diff("MICROSECOND", F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'"), timestamp)
+    microseconds = _microseconds_since_1970(timestamp)
     return _unless_infinite(microseconds, microseconds * 1000)
+
+
+def _microseconds_since_1970(timestamp: SparkColumn) -> SparkColumn:
+    return F.timestamp_diff("MICROSECOND", F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'"), timestamp)
 
 
 def _unless_infinite(number: SparkColumn, converted: SparkColumn) -> SparkColumn:
