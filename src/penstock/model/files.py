@@ -19,6 +19,7 @@ class FileGroup:
     era: int
     file_count: int
     size_in_bytes: int
+    unknown: bool = False  # neither mapped nor named as DuckLake's writers name files: they may lack field ids
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,17 @@ def field_types(spark: SparkSession, files: Sequence[DataFile], ids: Sequence[in
     return _asked(spark, files, partial(_types_in, ids=frozenset(ids)))
 
 
+def bare_columns(spark: SparkSession, files: Sequence[DataFile]) -> dict[int, str]:
+    """For each file, as JSON, the names of its columns by position, or nothing where they have field ids."""
+    return _asked(spark, files, _names_without_ids)
+
+
+def names_of(bare: str) -> tuple[str, ...]:
+    """What `bare_columns` says of one file."""
+    named: dict[str, str] = json.loads(bare)
+    return tuple(named[str(position)] for position in range(len(named)))
+
+
 def types_of(held: str) -> dict[int, Type | None]:
     """What `field_types` says of one file."""
     return {int(column_id): parse_type(kind) if kind else None for column_id, kind in json.loads(held).items()}
@@ -133,6 +144,14 @@ def _read_footers(batches: Iterable[pa.RecordBatch], question: Question) -> Iter
         yield pa.RecordBatch.from_arrays(
             [pa.array(files, pa.int64()), pa.array(answers, pa.string())], names=_ANSWER.names
         )
+
+
+def _names_without_ids(file: pq.ParquetFile) -> dict[int, str]:
+    """Like DuckDB, take a file by position where one of its columns has no field id."""
+    fields = list(file.schema_arrow)
+    if all(b"PARQUET:field_id" in (field.metadata or {}) for field in fields):
+        return {}
+    return {position: field.name for position, field in enumerate(fields)}
 
 
 def _types_in(file: pq.ParquetFile, ids: frozenset[int]) -> dict[int, str]:
