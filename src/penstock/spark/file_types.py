@@ -23,6 +23,7 @@ from penstock.model.types import Type, parse_type
 from penstock.partitioning.arrow import COARSE
 from penstock.spark.types import (
     Conversion,
+    instant_from_nanoseconds,
     local_timestamp,
     nanoseconds_of,
     promoted,
@@ -32,7 +33,7 @@ from penstock.spark.types import (
 from penstock.storage.filesystems import open_file
 
 _MOST_TASKS = 200
-_TIMESTAMPS = ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns")
+_TIMESTAMPS = ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamptz")
 _UNSURE = (*_TIMESTAMPS, "uint64")
 _ANSWER = T.StructType().add("file", T.LongType()).add("answer", T.StringType())
 # DuckLake's types that can be promoted, by Arrow's names of what a file holds.
@@ -45,6 +46,7 @@ _TO_MICROSECONDS = {
     "int96": Conversion(T.TimestampType(), local_timestamp),
     "timestamp[ns]": Conversion(T.LongType(), timestamp_from_nanoseconds),
 }
+_INSTANT_OF_NANOSECONDS = "timestamp[ns, tz=UTC]"
 Question = Callable[[pq.ParquetFile], Mapping[int, str]]
 
 
@@ -116,6 +118,9 @@ def opaque_columns(columns: Sequence[Column], conversions: Mapping[int, Conversi
 def _conversion(column_type: str, kind: str, nanoseconds: bool) -> Conversion | None:
     if column_type == "uint64":
         return promoted(Type(kind), Type("uint64"), nanoseconds) if kind in ("uint8", "uint16", "uint32") else None
+    if column_type == "timestamptz":
+        wide = kind == _INSTANT_OF_NANOSECONDS
+        return Conversion(T.LongType(), instant_from_nanoseconds) if wide else None
     if column_type == "timestamp_ns":
         return _to_nanoseconds(kind, nanoseconds)
     read = _TO_MICROSECONDS.get(kind)

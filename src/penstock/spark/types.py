@@ -98,6 +98,11 @@ def timestamp_from_nanoseconds(nanoseconds: SparkColumn) -> SparkColumn:
     return _epoch_plus(_unless_infinite(nanoseconds, F.call_function("div", nanoseconds, F.lit(1000))))
 
 
+def instant_from_nanoseconds(nanoseconds: SparkColumn) -> SparkColumn:
+    """The same under a column with a zone."""
+    return F.timestamp_micros(_unless_infinite(nanoseconds, F.call_function("div", nanoseconds, F.lit(1000))))
+
+
 def rounded_timestamp(timestamp: SparkColumn, unit: int) -> SparkColumn:
     """A local timestamp in whole units of so many microseconds, as DuckDB casts it: halves go away from 1970."""
     microseconds = _microseconds_since_1970(timestamp)
