@@ -27,7 +27,7 @@ from penstock.catalog.visibility import At
 from penstock.catalog.writing.commit import CommitInfo, RetryPolicy
 from penstock.catalog.writing.options import store_option
 from penstock.errors import InvalidError, NotFoundError
-from penstock.model.changes import parse_changes, summarise
+from penstock.model.changes import parse_changes, quoted_name, summarise
 from penstock.model.names import parse_table_name
 from penstock.model.objects import Macro, MacroImplementation, Schema, View
 from penstock.model.option_values import validate_option
@@ -294,12 +294,13 @@ class Lake:
         return transaction.snapshot
 
     def set_option(self, name: str, value: object, *, schema: str | None = None, table: str | None = None) -> None:
-        """Set an option for the lake, a schema or a table. Options are not part of snapshots: this holds at once."""
+        """Set an option for the lake, a schema or a table. Options are not part of snapshots: this holds at once.
+
+        A table is named as everywhere, `sales.orders`, or by its own name beside `schema`.
+        """
         self._check_writable()
         text = validate_option(name, value)
         scope = "table" if table is not None else "schema" if schema is not None else "global"
-        if table is not None and schema is not None:
-            raise InvalidError(f"option {name} is set for a schema or for a table; name the table as schema.table")
         if scope not in OPTIONS[name].scopes:
             raise InvalidError(
                 f"option {name} cannot be set for a {scope}, only for: {', '.join(OPTIONS[name].scopes)}"
@@ -308,7 +309,7 @@ class Lake:
 
     def _scope_id(self, schema: str | None, table: str | None) -> int | None:
         if table is not None:
-            return self.table(table).info.id
+            return self.table(table if schema is None else f"{quoted_name(schema)}.{table}").info.id
         if schema is None:
             return None
         found = next((item.id for item in self.schemas() if item.name.lower() == schema.lower()), None)

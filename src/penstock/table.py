@@ -167,8 +167,10 @@ class Table(TableDefinition):
 
         Types must be the table's or narrower ones. `allow_missing` lets a column that a file lacks read as NULL or as
         the default it was added with, `ignore_extra_columns` hides columns that the table lacks. A directory like
-        `region=EU` gives that column's value, whatever the file says, unless `hive_partitioning` is False. Paths are
-        files, not patterns. An error names file and column, and changes nothing.
+        `region=EU` gives that column's value, whatever the file says, unless `hive_partitioning` is False. An error
+        names file and column, and changes nothing.
+
+        A path is a file, a folder (all below it that end in `.parquet`), or a pattern: `/data/2026-*/**/*.parquet`.
 
         The files are the lake's from then on: DuckLake's clean-up, this one's or DuckDB's, may delete them when no
         snapshot shows them any more. Nobody else may change, move or delete them.
@@ -296,8 +298,9 @@ class Table(TableDefinition):
         deletes = inlined_delete_table(database, info.id)
         variants = any(item.type.name == "variant" for column in shape.columns for item in column.walk())
         scope = FileScope(
-            database, info.id, info.path, shown.at, latest.id, latest.next_file_id, shape.eras, deletes, variants
-        )
+            database, info.id, info.path, shown.at, latest.id, latest.next_file_id, shape.eras, deletes, variants,
+            shape.milliseconds,
+        )  # fmt: skip
         specs = objects.partition_specs(database, info.id)
         kinds = self.lake.known_file_kinds
         return Scan(self.lake.spark, scope, shape, specs, info.full_name, kinds, row_ids, addresses)

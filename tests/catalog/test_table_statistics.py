@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
@@ -283,6 +284,43 @@ def test_rows_without_bounds_say_nothing() -> None:
     assert first(rows_of(None, None), Type("varchar")) is None
     assert first(rows_of(None, None, 0, 5), Type("varchar")) == known(None, None, null=True)
     assert first(rows_of(None, None), Type("interval")) == known(None, None)
+
+
+def test_paths_of_variants_are_merged_as_the_extension_merges_them(duckdb_catalog: Catalog) -> None:
+    """What every file shreds as the same type stays; the rest goes, and never comes back."""
+    alike = ["{'a': 1, 'b': 'x', 'f': 1.5::DOUBLE}", "{'a': -30, 'b': 'Z', 'f': -1e9::DOUBLE}"]
+    columns = {
+        "alike": [*alike, "{'a': 5, 'b': 'é', 'f': 'nan'::DOUBLE}", "{'a': NULL, 'b': 'y', 'f': 0::DOUBLE}"],
+        "fewer": [*alike, "{'a': 7}", "{'a': 8, 'b': 'q'}"],
+        "other": ["{'a': 1}", "{'a': 'text'}", "{'a': 2}", "{'a': 3}"],
+        "whole": ["1", "9", "NULL", "-10"],
+        "times": ["DATE '0001-01-01'", "DATE 'infinity'", "DATE '2024-01-01'", "DATE '0044-03-15 (BC)'"],
+    }
+    with duckdb_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute(f"CREATE TABLE t ({', '.join(f'{name} VARIANT' for name in columns)})")
+        for values in zip(*columns.values(), strict=True):
+            reference.execute(f"INSERT INTO t VALUES ({', '.join(f'({value})::VARIANT' for value in values)})")
+        files = reference.rows(
+            "SELECT column_id, value_count, null_count, extra_stats"
+            f" FROM {METADATA}.ducklake_file_column_stats ORDER BY data_file_id"
+        )
+        theirs = dict(
+            reference.rows(f"SELECT column_id, extra_stats FROM {METADATA}.ducklake_table_column_stats ORDER BY 1")
+        )
+    ours: dict[int, TableColumnStatistics | None] = {}
+    for column_id, values, nulls, extra in files:
+        new = ColumnStatistics(column_id, value_count=values, null_count=nulls, extra=extra)
+        so_far = ours.get(column_id)
+        ours[column_id] = merged(so_far, new, Type("variant")) if so_far else first(new, Type("variant"))
+    assert len(theirs) == len(columns)
+    for column_id, extra in theirs.items():
+        found = ours[column_id]
+        assert found is not None
+        assert _paths(found.extra) == _paths(extra)
+
+
+def _paths(extra: str | None) -> list[dict[str, Any]]:
+    return sorted(json.loads(extra), key=lambda path: str(path["field_name"])) if extra else []
 
 
 def test_boxes_are_merged() -> None:

@@ -133,6 +133,32 @@ def test_narrower_types(catalog: Catalog, spark: SparkSession, tmp_path: Path) -
     assert_same_tables(catalog, spark, "t")
 
 
+def test_timestamps_with_more_digits_than_the_column(
+    file_catalog: Catalog, spark: SparkSession, tmp_path: Path
+) -> None:
+    """DuckDB rounds them, halves away from 1970; the statistics in the catalog are of what the file has."""
+    exact = ["2024-01-01 00:00:01.6", "1969-12-31 23:59:58.5", "1969-12-31 23:59:59.9995", "1970-01-01 00:00:00.0005"]
+    rows = ", ".join(f"({number}, TIMESTAMP '{text}')" for number, text in enumerate(exact))
+    source = f"(VALUES {rows}, (4, NULL)) v(id, t)"
+    columns = "id, t AS s, t AS m, t::TIMESTAMP_MS AS sm, [t] AS l, {'t': t} AS st"
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute(
+            "CREATE TABLE t (id INTEGER, s TIMESTAMP_S, m TIMESTAMP_MS, sm TIMESTAMP_S, l TIMESTAMP_S[],"
+            " st STRUCT(t TIMESTAMP_MS))",
+            *_copy(f"SELECT {columns} FROM {source}", tmp_path / "digits.parquet"),
+            *_copy(f"SELECT {columns} FROM {source} WHERE id = 0", tmp_path / "one.parquet"),
+        )
+        _add(reference, tmp_path / "digits.parquet")
+        _add(reference, tmp_path / "one.parquet")
+        conditions = ("s = '2024-01-01 00:00:02'", "m = '1969-12-31 23:59:59.999'", "sm < '1970-01-01'")
+        found = {where: query(reference, f"SELECT * FROM t WHERE {where}") for where in conditions[1:]}
+        found[conditions[0]] = query(reference, "SELECT * FROM t WHERE id = 0")  # it trusts the statistics itself
+    assert_same_tables(file_catalog, spark, "t")
+    with penstock.attach(file_catalog.uri, read_only=True, spark=spark) as lake:
+        for where in conditions:
+            assert_contents(lake.table("t").read().where(where), found[where], where)
+
+
 def test_nested_columns_by_name(catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
     nested = "SELECT {'b': 'two', 'a': 2} AS s, [{'y': 1, 'x': 2}] AS l, MAP {'k': {'q': 1, 'p': 2}} AS m"
     with catalog.build(data_inlining_row_limit=0) as reference:
@@ -181,6 +207,62 @@ def test_added_file_among_others(catalog: Catalog, spark: SparkSession, tmp_path
         _add(reference, tmp_path / "added.parquet")
         reference.execute("DELETE FROM t WHERE id IN (5, 105, 200)")
     assert_same_tables(catalog, spark, "t")
+
+
+def test_files_with_neither_field_ids_nor_a_mapping(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    """Their columns are the table's by position, whatever their names are; files of one table may differ in this."""
+    bare, with_ids = tmp_path / "bare.parquet", tmp_path / "with_ids.parquet"
+    pq.write_table(pa.table({"b": pa.array([1, 2], pa.int32()), "a": ["one", "two"], "t": _micros(1_600_000, 0)}), bare)
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute(
+            "CREATE TABLE t (a INTEGER, b VARCHAR, t TIMESTAMP_S, late DATE)",
+            "INSERT INTO t VALUES (1, 'one', '1970-01-01 00:00:02', NULL), (2, 'two', '1970-01-01', NULL)",
+            "INSERT INTO t VALUES (3, 'own', '1970-01-01', '2024-01-01')",
+            "INSERT INTO t VALUES (4, 'own', NULL, NULL)",
+        )
+        [_, second, _] = reference.rows("SELECT data_file FROM ducklake_list_files('lk', 't') ORDER BY 1")
+    Path(second[0]).rename(with_ids)
+    file_catalog.tamper(_found_at(0, bare), _found_at(1, with_ids))
+    with file_catalog.reference(data_inlining_row_limit=0) as reference:
+        reference.execute(
+            "ALTER TABLE t RENAME a TO z",
+            "ALTER TABLE t ADD COLUMN a INTEGER DEFAULT 7",
+            "DELETE FROM t WHERE z = 2",
+        )
+    assert_same_tables(file_catalog, spark, "t")
+    with file_catalog.reference(data_inlining_row_limit=0) as reference:
+        reference.execute("ALTER TABLE t DROP COLUMN z")  # from here on the extension shows values of other columns
+    with penstock.attach(file_catalog.uri, read_only=True, spark=spark) as lake:
+        rows = lake.table("t").read().where("t = '1970-01-01 00:00:02'").select("b", "late", "a").collect()
+        assert [tuple(row) for row in rows] == [("one", None, 7)]
+
+
+def test_nested_columns_without_field_ids(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    """The extension shows NULL in the place of what they hold."""
+    bare = tmp_path / "bare.parquet"
+    pq.write_table(pa.table({"l": pa.array([[1]], pa.list_(pa.int32()))}), bare)
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute("CREATE TABLE t (l INTEGER[])", "INSERT INTO t VALUES ([1])")
+    file_catalog.tamper(_found_at(0, bare))
+    with (
+        penstock.attach(file_catalog.uri, read_only=True, spark=spark) as lake,
+        pytest.raises(penstock.UnsupportedError, match=r"'l'.*add_files"),
+    ):
+        lake.table("t").read()
+
+
+def _micros(*values: int) -> pa.Array:
+    return pa.array(values, pa.timestamp("us"))
+
+
+def _found_at(number: int, file: Path) -> str:
+    """SQL that puts a file in the place of a table's data file."""
+    content = file.read_bytes()
+    footer = int.from_bytes(content[-8:-4], "little")
+    return (
+        f"UPDATE ducklake_data_file SET path = {quote(str(file))}, path_is_relative = false,"
+        f" file_size_bytes = {len(content)}, footer_size = {footer} WHERE data_file_id = {number}"
+    )
 
 
 def _copy(query: str, file: Path) -> tuple[str]:

@@ -84,10 +84,22 @@ def test_file_held_by_another_process(file_catalog: Catalog, spark: SparkSession
         penstock.attach(file_catalog.uri, read_only=True, spark=spark)
 
 
-def test_data_path_gone(small: Catalog, spark: SparkSession) -> None:
-    shutil.rmtree(small.data_path)
-    with pytest.raises(penstock.AttachError, match="data path"):
-        penstock.attach(small.uri, read_only=True, spark=spark)
+def test_data_path_gone(file_catalog: Catalog, spark: SparkSession) -> None:
+    """Only what needs a file fails: a lake may be looked at, and written to, without its folder."""
+    with file_catalog.build() as reference:
+        reference.execute(
+            "CREATE TABLE t AS FROM range(100) r(id)",
+            "CREATE TABLE empty (id INTEGER)",
+            "CREATE TABLE inlined AS SELECT 1 AS id",
+        )
+    shutil.rmtree(file_catalog.data_path)
+    with penstock.attach(file_catalog.uri, spark=spark) as lake:
+        assert lake.table("empty").read().count() == 0
+        assert lake.table("inlined").read().count() == 1
+        with pytest.raises(penstock.NotFoundError, match=r"main\.t are gone.*override_data_path"):
+            lake.table("t").read()
+        with pytest.raises(penstock.NotFoundError, match="gone"):
+            lake.table("t").delete("id = 1")
 
 
 def test_snapshots_that_are_not_there(small: Catalog, spark: SparkSession) -> None:

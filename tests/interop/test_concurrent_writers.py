@@ -80,16 +80,16 @@ def test_no_commit_is_lost_and_none_is_given_up(
 
 
 def test_a_first_file_that_comes_during_an_attach(file_catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder is made after it was looked for, and before the catalog is asked whether it has files."""
+    """The folder of the data is made while another attaches, which asks where it is."""
     with writer(file_catalog) as first:
         first.create_table("t")
-        ask = attach._has_relative_files
+        locate = attach._located
 
-        def ask_late(database: Database) -> bool:
+        def locate_late(database: Database, options: attach.AttachOptions) -> attach.Catalog:
             first.append_file("t", 1)
-            return ask(database)
+            return locate(database, options)
 
-        monkeypatch.setattr(attach, "_has_relative_files", ask_late)
+        monkeypatch.setattr(attach, "_located", locate_late)
         with writer(file_catalog) as second:
             assert second.catalog.database.value("SELECT count(*) FROM ducklake_data_file") == 1
 

@@ -282,6 +282,8 @@ ERRORS: list[tuple[Callable[[Lake], object], str, type[Exception]]] = [
     (lambda lake: lake.drop_table("v"), "v is a view", InvalidError),
     (lambda lake: lake.drop_table("v", if_exists=True), "v is a view", InvalidError),
     (lambda lake: lake.table("nope"), "main.nope does not exist", NotFoundError),
+    (lambda lake: lake.table("V"), "main.v is a view, not a table; its SQL is 'SELECT 1', in the dialect spark",
+     NotFoundError),
     (lambda lake: lake.table("t").rename("V"), "view main.V already exists", InvalidError),
     (lambda lake: lake.table("t").rename(""), "cannot be the name", InvalidError),
     (lambda lake: lake.table("t").set_column_tags("b", comment="x"), "no column 'b'", NotFoundError),

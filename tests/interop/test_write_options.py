@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from interop.catalogs import Catalog
 from interop.reference import METADATA
 from interop.writing import attached, leaving_nothing
-from penstock import InvalidError, Table
+from penstock import InvalidError, NotFoundError, Table
 from penstock.model.option_values import validate_option
 
 
@@ -42,10 +42,14 @@ def test_scopes(file_catalog: Catalog, spark: SparkSession) -> None:
         assert most_inlined(a, rows) == 2
         lake.set_option(limit, 3)
         lake.set_option(limit, 4, schema="s")
-        lake.set_option(limit, 5, table="s.c")
+        lake.set_option(limit, 5, schema="S", table="c")
         assert [most_inlined(table, rows) for table in (a, b, c)] == [3, 4, 5]
         lake.set_option(limit, 0, table="s.c")
         assert not is_inlined(c, rows, 1)
+        with pytest.raises(NotFoundError, match=r"nope\.c does not exist"):
+            lake.set_option(limit, 9, schema="nope", table="c")
+        with pytest.raises(NotFoundError, match="3 parts"):
+            lake.set_option(limit, 9, schema="s", table="s.c")
     with file_catalog.reference() as reference:
         options = reference.rows(f"SELECT key, value, scope FROM {METADATA}.ducklake_metadata WHERE scope IS NOT NULL")
         assert ("parquet_compression", "brotli", "table") in options

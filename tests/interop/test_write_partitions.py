@@ -12,9 +12,10 @@ from pyspark.sql import SparkSession
 
 from interop.catalogs import Catalog
 from interop.compare import assert_same_tables, query
-from interop.reference import METADATA
+from interop.reference import METADATA, quote
 from interop.test_partitioned_tables import HOSTILE
-from interop.writing import attached, data_files, ddl
+from interop.writing import attached, data_files, ddl, leaving_nothing
+from penstock import UnsupportedError
 from penstock.model.columns import Column
 from penstock.model.types import Type
 from penstock.storage.parquet import FileOptions, WritePlan, write_files
@@ -206,6 +207,7 @@ def test_rows_are_sorted_within_files(catalog: Catalog, spark: SparkSession) -> 
             table.append(rows.where("id < 9"))  # into the catalog
         lake.create_table("unsorted", rows.schema, sorted_by=["f"])
         lake.set_option("sort_on_insert", False, table="unsorted")
+        lake.set_option("data_inlining_row_limit", 0, table="unsorted")
         lake.table("unsorted").append(rows, distribution="none")
     with catalog.reference() as reference:
         for name, (_, order) in SORTS.items():
@@ -215,6 +217,68 @@ def test_rows_are_sorted_within_files(catalog: Catalog, spark: SparkSession) -> 
         found = reference.rows("SELECT id FROM unsorted ORDER BY rowid")
         assert found == sorted(found)
         assert query(reference, f"FROM {METADATA}.ducklake_sort_info").rows.total() == len(SORTS) + 1
+
+
+DUCKDB_SORTS = {
+    "macro": "own(a)",
+    "macro_of_macro": "s.outer_one(a, y := 4) DESC, a",
+    "qualified": "lk.s.outer_one(a), a DESC",
+    "only_duckdbs": "strftime(ts, '%d') DESC NULLS FIRST, a",
+    "like_sparks": "lower(t) NULLS FIRST, a",  # a macro of the lake has the name of a function of Spark's
+    "nested": "[a % 3, -a]",
+}
+
+
+def test_sort_keys_that_only_duckdb_knows(file_catalog: Catalog, spark: SparkSession) -> None:
+    """Also with partitions, updates and numbers that cross as digits; what nobody can compute is refused by name."""
+    with file_catalog.build() as reference:
+        reference.execute(
+            "CREATE SCHEMA s",
+            "CREATE MACRO own(x) AS -x",
+            "CREATE MACRO s.outer_one(x, y := 3) AS lk.own(x) % y",
+            "CREATE MACRO lower(x) AS reverse(x)",
+            "CREATE TABLE others AS SELECT 1 AS a",
+            "CREATE MACRO far(x) AS (SELECT max(a) + x FROM lk.others)",
+        )
+        for name, order in (*DUCKDB_SORTS.items(), ("refused", "far(a)")):
+            reference.execute(
+                f"CREATE TABLE {name} (a DECIMAL(9,2), ts TIMESTAMP_NS, t VARCHAR, p INT)",
+                f"ALTER TABLE {name} SET PARTITIONED BY (p)",
+                f"ALTER TABLE {name} SET SORTED BY ({order})",
+            )
+    rows = spark.sql(
+        "SELECT CAST((id * 37) % 101 AS DECIMAL(9,2)) AS a,"
+        " TIMESTAMP_NTZ'2024-01-01' + make_dt_interval(CAST(id AS INT)) AS ts,"
+        " IF(id % 9 = 0, NULL, concat(id % 7, 'x', id)) AS t, CAST(id % 2 AS INT) AS p FROM range(0, 80, 1, 1)"
+    )
+    with attached(file_catalog, spark) as lake:
+        for name in DUCKDB_SORTS:
+            lake.table(name).append(rows, distribution="none")
+        lake.table("macro").update({"t": "'new'"}, where="a < 50")
+        with leaving_nothing(
+            file_catalog, lake, r"main\.refused is sorted by far\(a\).*reset_sorted_by", UnsupportedError
+        ):
+            lake.table("refused").append(rows)
+    with file_catalog.reference() as reference:
+        for name, order in DUCKDB_SORTS.items():
+            for (file,) in reference.rows(f"SELECT data_file FROM ducklake_list_files('lk', '{name}')"):
+                stored = f"SELECT a FROM read_parquet({quote(file)})"
+                assert reference.rows(stored) == reference.rows(f"{stored} ORDER BY {order}"), (name, file)
+
+
+def test_rows_over_the_inlining_limit_are_sorted_in_any_case(file_catalog: Catalog, spark: SparkSession) -> None:
+    """As the documents and the extension have it: without sort_on_insert only rows of the catalog stay as they came."""
+    with attached(file_catalog, spark, data_inlining_row_limit=5) as lake:
+        lake.set_option("sort_on_insert", False)
+        for name in ("ours", "theirs"):
+            lake.create_table(name, "id BIGINT", sorted_by=["id DESC"])
+        lake.table("ours").append(spark.range(0, 20, 1, 1))
+        lake.table("ours").append(spark.range(30, 33, 1, 1))
+    with file_catalog.reference(data_inlining_row_limit=5) as reference:
+        reference.execute("INSERT INTO theirs FROM range(20)", "INSERT INTO theirs FROM range(30, 33)")
+        ours, theirs = (reference.rows(f"SELECT id FROM {name} ORDER BY rowid") for name in ("ours", "theirs"))
+        assert ours == theirs
+        assert ours == [(id,) for id in (*reversed(range(20)), 30, 31, 32)]
 
 
 def test_inlined_rows_of_a_sorted_table_are_the_extensions(file_catalog: Catalog, spark: SparkSession) -> None:

@@ -126,6 +126,20 @@ def test_times_and_geometries_as_spark_hands_them_over(tmp_path: Path) -> None:
         assert connect().execute(sql).fetchall() == rows
 
 
+@pytest.mark.parametrize("kind", ["timestamp_s", "timestamp_ms"])
+def test_timestamps_are_rounded_as_duckdb_casts_them(tmp_path: Path, kind: str) -> None:
+    """The file holds what the partition of the row is named after: halves go away from 1970."""
+    near = [0, 500_000, 1_499_999, 1_500_000, 500, 1_499, 1_500]
+    values = [sign * number for number in near for sign in (1, -1)] + [2**63 - 1, 1 - 2**63]
+    micros = pa.array(values).view(pa.timestamp("us"))
+    [file] = write_files(WritePlan((column(1, "v", kind),), f"{tmp_path}/", FileOptions()), batches(micros))
+    judge = connect().register("given", pa.table({"v": micros}))
+    expected = judge.sql(f"SELECT v::{kind}::VARCHAR FROM given").fetchall()
+    location = quote(f"{tmp_path}/{file.path}")
+    assert connect().sql(f"SELECT v::{kind}::VARCHAR FROM read_parquet({location})").fetchall() == expected
+    assert (file.columns[0].minimum, file.columns[0].maximum) == ("-infinity", "infinity")
+
+
 def test_row_ids_are_written_beside_the_columns(tmp_path: Path) -> None:
     for encrypted in (False, True):
         plan = WritePlan((NUMBER,), f"{tmp_path}/", FileOptions(), row_ids=True, encrypted=encrypted)

@@ -13,7 +13,7 @@ from penstock.catalog.migration import format_version, migrate
 from penstock.catalog.tables import FORMAT_VERSION, TABLES
 from penstock.errors import AttachError, CatalogError
 from penstock.model.options import OptionValue
-from penstock.storage.paths import absolute, folder, is_local
+from penstock.storage.paths import absolute, folder
 
 _FILES = ("duckdb", "sqlite")
 
@@ -47,8 +47,9 @@ class Catalog:
 
 
 def open_catalog(uri: str, options: AttachOptions) -> Catalog:
-    """The catalog at a location, created or migrated if that was allowed, and checked: a DuckLake of this version whose
-    files can be found.
+    """The catalog at a location, created or migrated if that was allowed, and checked: a DuckLake of this version.
+
+    Its data path is not looked at: a lake may have no file in it, or none that is asked for.
     """
     location = parse_location(uri)
     new_data_path = _new_data_path(location, options)
@@ -147,22 +148,4 @@ def _located(database: Database, options: AttachOptions) -> Catalog:
             f"{database.location} keeps its files under {stored}, not {given}; "
             "leave data_path out, or set override_data_path=True"
         )
-    if is_local(path) and _is_gone(path.removeprefix("file://"), database):
-        raise AttachError(
-            f"the data path {path} of {database.location} is gone; bring it back, "
-            "or give data_path where the files are now, with override_data_path=True"
-        )
     return Catalog(database, path, folder(given))
-
-
-def _is_gone(path: str, database: Database) -> bool:
-    # Looked at twice: another writer may make the folder and commit its first file between the look and the question.
-    return not os.path.isdir(path) and _has_relative_files(database) and not os.path.isdir(path)
-
-
-def _has_relative_files(database: Database) -> bool:
-    """Whether some file is found by the data path: its own path, its table's and its schema's are all relative."""
-    sql = """SELECT count(*) FROM ducklake_data_file f
-             JOIN ducklake_table t ON t.table_id = f.table_id JOIN ducklake_schema s ON s.schema_id = t.schema_id
-             WHERE f.path_is_relative = ? AND t.path_is_relative = ? AND s.path_is_relative = ?"""
-    return bool(database.value(sql, [True, True, True]))

@@ -18,7 +18,7 @@ from penstock.predicates.values import Cut, Interval, Scalar
 _FLOAT_SLACK = 1e-6
 _FLOAT_STEP = 2.0**-149  # between the smallest float32s, whose texts have no more than one right digit
 _REAL_SLACK = 1e-12
-_BELOW_ALL, _ABOVE_ALL = "", ":"  # around every text that begins with a digit
+_BELOW_ALL, _ABOVE_ALL = "/", ":"  # around every text that begins with a digit, but not around the infinite ones
 
 
 @dataclass(frozen=True)

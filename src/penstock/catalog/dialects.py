@@ -17,6 +17,7 @@ _HEX = "([0-9A-Fa-f][0-9A-Fa-f])*"
 _FRACTION = "([.][0-9]+|)"
 _DATE = "0000-00-00"
 _TIME = "00:00:00"
+BEFORE_ALL, AFTER_ALL = " ", ";"  # what infinite times are read as: before and after every digit
 GREATEST_REAL = 1.7976931348623157e308  # what infinity is read as, since not every database has one
 
 
@@ -35,7 +36,7 @@ class Form:
 
 
 def form(type: Type) -> Form:
-    """The form in which texts of dates and times take part: four digits of a positive year, no special values."""
+    """The form in which texts of dates and times take part: four digits of a positive year."""
     match type.order:
         case Order.DATE:
             return Form(_DATE, fraction=False)
@@ -92,8 +93,15 @@ class Dialect:
         return text
 
     def timed(self, text: str, form: Form) -> str:
-        """The text of a date or time in this form, which sorts as the times do."""
-        return self.text(f"CASE WHEN {self.matches(text, form.pattern)} THEN {text} END")
+        """The text of a date or time in this form, which sorts as the times do, infinite ones first and last."""
+        return self.text(
+            f"CASE WHEN {text} = 'infinity' THEN '{AFTER_ALL}' WHEN {text} = '-infinity' THEN '{BEFORE_ALL}'"
+            f" WHEN {self.in_form(text, form)} THEN {text} END"
+        )
+
+    def in_form(self, text: str, form: Form) -> str:
+        """Whether a text has this form."""
+        return self.matches(text, form.pattern)
 
     def hexadecimal(self, text: str) -> str:
         """Hexadecimal text in upper case."""
@@ -150,14 +158,13 @@ class SQLiteDialect(Dialect):
         number = f"json_valid({text}) AND {text} GLOB '[-0-9]*'"
         return f"CASE WHEN {number} AND ABS({text}) <= {GREATEST_REAL!r} THEN CAST({text} AS REAL) END"
 
-    def timed(self, text: str, form: Form) -> str:
+    def in_form(self, text: str, form: Form) -> str:
         start = form.start.replace("0", "[0-9]")
         if not form.fraction:
-            return f"CASE WHEN {text} GLOB '{start}' THEN {text} END"
+            return f"{text} GLOB '{start}'"
         fixed = len(form.start) + len(form.suffix)
         fraction = f"substr({text}, {len(form.start) + 1}, length({text}) - {fixed})"
-        shaped = f"{text} GLOB '{start}*{form.suffix}' AND {fraction} NOT GLOB '*[^.0-9]*'"
-        return f"CASE WHEN {shaped} THEN {text} END"
+        return f"{text} GLOB '{start}*{form.suffix}' AND {fraction} NOT GLOB '*[^.0-9]*'"
 
     def hexadecimal(self, text: str) -> str:
         return f"CASE WHEN {text} NOT GLOB '*[^0-9A-Fa-f]*' AND (length({text}) & 1) = 0 THEN upper({text}) END"

@@ -27,6 +27,7 @@ _SHREDDED_FOR_SPARK = (
     "boolean", "int8", "int16", "int32", "int64", "float32", "float64", "varchar", "blob", "date", "timestamp",
     "timestamptz",
 )  # fmt: skip
+_UNKNOWN = "d.mapping_id IS NULL AND d.path NOT LIKE '%ducklake-%'"
 # Compaction of this kind takes files out of the catalog that older snapshots still showed.
 _FILES_REPLACED = ("merge_adjacent", "compacted_table")
 
@@ -49,6 +50,7 @@ class FileScope:
     eras: tuple[int, ...] = ()
     inlined_deletes: str | None = None
     has_variants: bool = False
+    milliseconds: tuple[int, ...] = ()  # the columns and fields that files may hold as milliseconds
 
     @property
     def version(self) -> int:
@@ -57,12 +59,19 @@ class FileScope:
     def groups(self) -> list[FileGroup]:
         """The kinds of files that the snapshot shows."""
         traits, parameters = self._traits()
-        sql = f"""SELECT mapping_id, foreign_file, partial, deleted, era, count(*), sum(size)
+        sql = f"""SELECT mapping_id, foreign_file, partial, deleted, era, count(*), sum(size), unknown
                   FROM (SELECT d.mapping_id AS mapping_id, d.file_size_bytes AS size, {traits}
                         FROM ducklake_data_file d WHERE {self._shown()}) files
-                  GROUP BY mapping_id, foreign_file, partial, deleted, era ORDER BY 1, 2, 3, 4, 5"""
+                  GROUP BY mapping_id, foreign_file, partial, deleted, era, unknown ORDER BY 1, 2, 3, 4, 5, 8"""
         rows = self.database.query(sql, [*parameters, *self._shown_parameters()])
-        return [FileGroup(r[0], bool(r[1]), bool(r[2]), bool(r[3]), r[4], r[5], int(r[6] or 0)) for r in rows]
+        return [
+            FileGroup(r[0], bool(r[1]), bool(r[2]), bool(r[3]), r[4], r[5], int(r[6] or 0), bool(r[7])) for r in rows
+        ]
+
+    def has_relative_files(self) -> bool:
+        """Whether some file is found by the table's path."""
+        sql = f"SELECT count(*) FROM ducklake_data_file d WHERE {self._shown()} AND d.path_is_relative = ?"
+        return bool(self.database.value(sql, [*self._shown_parameters(), True]))
 
     def data_files(self, group: FileGroup, keep: Condition = EVERY_FILE) -> list[DataFile]:
         """The files of a group that a condition keeps."""
@@ -196,7 +205,8 @@ class FileScope:
         foreign, foreign_parameters = self._foreign()
         sql = f"""CASE WHEN {foreign} THEN 1 ELSE 0 END AS foreign_file,
                   CASE WHEN {self._partial()} THEN 1 ELSE 0 END AS partial,
-                  CASE WHEN {deleted} THEN 1 ELSE 0 END AS deleted, {self._era()} AS era"""
+                  CASE WHEN {deleted} THEN 1 ELSE 0 END AS deleted, {self._era()} AS era,
+                  CASE WHEN {_UNKNOWN} THEN 1 ELSE 0 END AS unknown"""
         return sql, [*foreign_parameters, *parameters]
 
     def _members(self, group: FileGroup) -> tuple[str, list[Any]]:
@@ -209,17 +219,26 @@ class FileScope:
             f"{'' if group.partial else 'NOT '}{self._partial()}",
             f"{self._era()} = {group.era}",
             f"{'' if group.deleted else 'NOT '}({deleted})",
+            f"{'' if group.unknown else 'NOT '}({_UNKNOWN})",
         ]
         return " AND ".join(conditions), [*foreign_parameters, *parameters]
 
     def _foreign(self) -> tuple[str, list[Any]]:
-        """Encrypted files, and files whose variants are shredded into types that Spark's reader refuses."""
-        if not self.has_variants:
-            return "d.encryption_key IS NOT NULL", []
-        known = ", ".join(f"'{name}'" for name in _SHREDDED_FOR_SPARK)
-        shredded = f"""d.data_file_id IN (SELECT data_file_id FROM ducklake_file_variant_stats
-                       WHERE table_id = ? AND shredded_type NOT IN ({known}) AND shredded_type NOT LIKE 'decimal%')"""
-        return f"d.encryption_key IS NOT NULL OR {shredded}", [self.table_id]
+        """Encrypted files, and those with what Spark's reader refuses: shredded variants, infinite milliseconds."""
+        conditions = ["d.encryption_key IS NOT NULL"]
+        if self.has_variants:
+            known = ", ".join(f"'{name}'" for name in _SHREDDED_FOR_SPARK)
+            conditions.append(
+                f"""d.data_file_id IN (SELECT data_file_id FROM ducklake_file_variant_stats
+                    WHERE table_id = ? AND shredded_type NOT IN ({known}) AND shredded_type NOT LIKE 'decimal%')"""
+            )
+        if self.milliseconds:
+            conditions.append(
+                f"""d.data_file_id IN (SELECT data_file_id FROM ducklake_file_column_stats
+                    WHERE table_id = ? AND column_id IN ({", ".join(map(str, self.milliseconds))})
+                    AND (min_value = '-infinity' OR max_value = 'infinity'))"""
+            )
+        return " OR ".join(conditions), [self.table_id] * (len(conditions) - 1)
 
     def _era(self) -> str:
         whens = " ".join(f"WHEN d.begin_snapshot < {start} THEN {era}" for era, start in enumerate(self.eras))

@@ -20,7 +20,9 @@ import pyarrow as pa
 from penstock.catalog.databases import Row
 from penstock.errors import InvalidError
 from penstock.model.columns import Column
-from penstock.model.reshape import duckdb_type, quoted, select_list
+from penstock.model.reshape import FROM_NANOSECONDS, duckdb_type, quoted, select_list
+from penstock.model.types import Order
+from penstock.partitioning.texts import is_infinite
 
 _SOURCE = "penstock_rows"
 _FEW_VALUES = 64
@@ -102,8 +104,9 @@ class Source:
 def source(columns: Sequence[Column], rows: pa.Table) -> Source:
     """The rows as DuckDB reads them with the least ado."""
     count = rows.num_rows
-    if 0 < count * len(columns) <= _FEW_VALUES and all(_is_plain(column) for column in columns):
-        values = [_parameters(column, rows.column(i)) for i, column in enumerate(columns)]
+    few = 0 < count * len(columns) <= _FEW_VALUES and all(_is_plain(column) for column in columns)
+    values = [_parameters(column, rows.column(i)) for i, column in enumerate(columns)] if few else []
+    if few and not any(_has_infinity(*pair) for pair in zip(columns, values, strict=True)):
         sql = _values_sql(tuple(columns), tuple(rows.schema.types), count)
         return Source(sql, list(chain.from_iterable(zip(*values, strict=True))))
     return Source(arrow=rows.rename_columns([f"c{i}" for i in range(len(columns))]))
@@ -118,6 +121,12 @@ def _parameters(column: Column, values: pa.ChunkedArray) -> list[Any]:
         return list(values.to_pylist())
     number = pa.int32() if column.type.name == "date" else pa.int64()
     return list(values.cast(_exact(values.type)).cast(number).to_pylist())
+
+
+def _has_infinity(column: Column, values: Sequence[Any]) -> bool:
+    """Whether there is a number that DuckDB makes no date or timestamp of, other than from Arrow."""
+    kind = column.type
+    return kind.order in (Order.DATE, Order.TIMESTAMP) and any(is_infinite(value, kind) for value in values)
 
 
 def _exact(type: pa.DataType) -> pa.DataType:
@@ -165,7 +174,7 @@ def native(column: Column, type: pa.DataType, value: str) -> str:
             )
             return f"CASE WHEN {value} IS NOT NULL THEN struct_pack({fields}) END"
         case "timestamp_ns" if pa.types.is_integer(type):
-            return f"make_timestamp_ns({value})"
+            return FROM_NANOSECONDS.format(value)
         case name:
             return _NATIVE.get(name, f"CAST({{0}} AS {duckdb_type(column)})").format(value)
 

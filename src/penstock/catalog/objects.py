@@ -51,11 +51,21 @@ def find_table(database: Database, at: At, data_path: str, schema: str, name: st
     matching = [t for t in tables(database, at, data_path) if _same(t.schema.name, schema) and _same(t.name, name)]
     if matching:
         return next((t for t in matching if t.name == name), matching[0])
+    _refuse_view(database, at, data_path, schema, name)
     known = sorted(t.full_name for t in tables(database, at, data_path))
     raise NotFoundError(
         f"table {schema}.{name} does not exist at snapshot {at.version}; "
         + (f"there are {', '.join(known[:20])}" if known else "the lake has no tables there")
     )
+
+
+def _refuse_view(database: Database, at: At, data_path: str, schema: str, name: str) -> None:
+    for view in views(database, at, data_path):
+        if _same(view.schema, schema) and _same(view.name, name):
+            raise NotFoundError(
+                f"{view.schema}.{view.name} is a view, not a table; its SQL is {view.sql!r}, in the dialect "
+                f"{view.dialect}: query it with DuckDB, or run it with spark.sql over temporary views of its tables"
+            )
 
 
 def was_ever_a_table(database: Database, name: str) -> bool:

@@ -13,12 +13,13 @@ class FileGroup:
     """
 
     mapping_id: int | None
-    foreign: bool  # encrypted, or with variants of types that Spark's reader does not know
+    foreign: bool  # encrypted, or with values that Spark's reader does not know
     partial: bool  # holds rows of several snapshots that must be told apart
     deleted: bool  # some rows are deleted
     era: int
     file_count: int
     size_in_bytes: int
+    unknown: bool = False  # neither mapped nor named as DuckLake's writers name files: they may lack field ids
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,12 @@ _DUCKDB_TYPES = {
 # What DuckDB prints for types that it also takes a shorter name for.
 _LONG_NAMES = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ", "TIME WITH TIME ZONE": "TIMETZ"}
 _DAY_MICROSECONDS = 86_400_000_000
+_CUT_NANOSECONDS = "make_timestamp((epoch_ns({0}) - ((epoch_ns({0}) % 1000) + 1000) % 1000) // 1000)"
+# DuckDB makes no infinity of a number; {0} is nanoseconds since 1970.
+FROM_NANOSECONDS = (
+    f"CASE {{0}} WHEN {2**63 - 1} THEN TIMESTAMP_NS 'infinity' WHEN {1 - 2**63} THEN TIMESTAMP_NS '-infinity'"
+    " ELSE make_timestamp_ns({0}) END"
+)
 # How a value is shown, where that differs from DuckDB's own type; {0} is the value.
 _SHOWN = {
     "uint8": "CAST({0} AS SMALLINT)",
@@ -54,7 +60,7 @@ _SHOWN = {
     "timetz": f"(TIME '00:00:00' + to_microseconds(epoch_us(DATE '1970-01-02' + {{0}}) % {_DAY_MICROSECONDS}))",
     "timestamp_s": "CAST({0} AS TIMESTAMP)",
     "timestamp_ms": "CAST({0} AS TIMESTAMP)",
-    "timestamp_ns": "make_timestamp((epoch_ns({0}) - ((epoch_ns({0}) % 1000) + 1000) % 1000) // 1000)",
+    "timestamp_ns": f"CASE WHEN isinf({{0}}) THEN CAST({{0}} AS TIMESTAMP) ELSE {_CUT_NANOSECONDS} END",
     "interval": (
         "CASE WHEN {0} IS NOT NULL THEN struct_pack("
         "months := CAST(12 * datepart('year', {0}) + datepart('month', {0}) AS INTEGER), "
@@ -81,7 +87,7 @@ _STORED = {
     "geometry": "ST_GeomFromWKB({0})",
     "timetz": "CAST(CAST({0} AS TIME) AS TIMETZ)",  # a time of nanoseconds has no zone otherwise
 }
-_STORED_NANOSECONDS = {**_STORED, "timestamp_ns": "make_timestamp_ns({0})"}
+_STORED_NANOSECONDS = {**_STORED, "timestamp_ns": FROM_NANOSECONDS}
 
 
 def quoted(name: str) -> str:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from typing import Any
 
 from penstock.model.bounding_boxes import merged_extra
+from penstock.model.bounds_order import bounds_order
 from penstock.model.statistics import ColumnStatistics
 from penstock.model.types import Order, Type
+from penstock.model.variant_paths import merged_paths
 
 _NAN = "nan"
-_MOMENT = re.compile(r"(-?\d+)-(\d\d)-(\d\d)(.*)")
 
 
 @dataclass(frozen=True)
@@ -60,9 +57,7 @@ def merged(known: TableColumnStatistics, new: ColumnStatistics, type: Type) -> T
     if new.value_count == 0:
         return replace(known, contains_null=nulls)
     if type.order is Order.NONE:
-        is_first = known.extra is None and known.contains_null
-        extra = other.extra if is_first else merged_extra(known.extra, other.extra)
-        return replace(other, contains_null=nulls, extra=extra)
+        return replace(other, contains_null=nulls, extra=_merged_extra(known, other, type))
     if other.is_unbounded:  # all of its values are NaN
         return replace(known, contains_null=nulls, contains_nan=nan)
     if known.is_unbounded:
@@ -81,33 +76,15 @@ def _either(left: bool | None, right: bool | None) -> bool | None:
     return None if left is None or right is None else False
 
 
+def _merged_extra(known: TableColumnStatistics, other: TableColumnStatistics, type: Type) -> str | None:
+    if type.name == "variant":
+        return merged_paths(known.extra, other.extra)
+    is_first = known.extra is None and known.contains_null
+    return other.extra if is_first else merged_extra(known.extra, other.extra)
+
+
 def _widened(known: TableColumnStatistics, other: TableColumnStatistics, type: Type) -> tuple[str | None, str | None]:
-    order = _ordering(type)
+    order = bounds_order(type)
     low = None if known.minimum is None or other.minimum is None else min(known.minimum, other.minimum, key=order)
     high = None if known.maximum is None or other.maximum is None else max(known.maximum, other.maximum, key=order)
     return low, high
-
-
-def _ordering(type: Type) -> Callable[[str], Any]:
-    match type.order:
-        case Order.BOOLEAN:
-            return lambda text: text in ("1", "true")
-        case Order.INTEGER:
-            return int
-        case Order.FLOAT:
-            return float
-        case Order.DECIMAL:
-            return Decimal
-        case Order.DATE | Order.TIMESTAMP:
-            return _moment
-        case _:
-            return lambda text: text.encode()
-
-
-def _moment(text: str) -> tuple[int, str]:
-    """Dates and timestamps as DuckDB prints them; years have four digits or more, and those before 1 count back."""
-    match = _MOMENT.fullmatch(text)
-    if match is None:  # infinity
-        return (-(10**9) if text.startswith("-") else 10**9, "")
-    year = int(match[1])
-    return (1 - year if "(BC)" in text else year, "".join(match.groups()[1:]))

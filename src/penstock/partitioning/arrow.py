@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,12 +27,13 @@ _FORMS = {
     "interval": INTERVAL,
 }
 _OF_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-_COARSE = {"timestamp_s": 1_000_000, "timestamp_ms": 1000}  # their unit in microseconds
+COARSE = {"timestamp_s": 1_000_000, "timestamp_ms": 1000}  # their unit in microseconds
+INFINITE_DAYS, INFINITE_TIME = 2**31 - 1, 2**63 - 1  # DuckDB's infinities, in whatever unit a timestamp is
 _USUAL = {  # the years that Arrow's calendar surely knows
     Order.DATE: (days_of(1), days_of(10_000) - 1),
     Order.TIMESTAMP: (days_of(1) * DAY, days_of(10_000) * DAY - 1),
 }
-_USUAL_NANOSECONDS = (-(2**63) + 2, 2**63 - 2)  # all but the infinities
+_USUAL_NANOSECONDS = (1 - INFINITE_TIME, INFINITE_TIME - 1)  # all but the infinities
 
 
 def stored(array: pa.Array, type: Type) -> pa.Array:
@@ -51,7 +53,7 @@ def stored(array: pa.Array, type: Type) -> pa.Array:
 def _stored(array: pa.Array, type: Type) -> pa.Array:
     match type.order:
         case Order.TIMESTAMP:
-            return _instants(array, type)
+            return instants(array, type)
         case Order.TEXT | Order.BYTES:
             return array.cast(_OF_VIEWS[array.type]) if array.type in _OF_VIEWS else array
         case Order.DECIMAL:
@@ -62,18 +64,39 @@ def _stored(array: pa.Array, type: Type) -> pa.Array:
     return cast.view(pa.int64()) if type.name in ("time", "timetz") else cast
 
 
-def _instants(array: pa.Array, type: Type) -> pa.Array:
+def instants(array: pa.Array, type: Type) -> pa.Array:
+    """Timestamps as numbers: nanoseconds of timestamp_ns, microseconds of the others, rounded to the type's unit."""
     if pa.types.is_timestamp(array.type):
-        unit = "ns" if type.name == "timestamp_ns" else "us"
-        array = array.cast(pa.timestamp(unit, array.type.tz))
+        array = _in_nanoseconds(array) if type.name == "timestamp_ns" else array.cast(pa.timestamp("us", array.type.tz))
     numbers = array.view(pa.int64())
-    return _rounded(numbers, _COARSE[type.name]) if type.name in _COARSE else numbers
+    return _finite(numbers, partial(_rounded, unit=COARSE[type.name])) if type.name in COARSE else numbers
+
+
+def in_units(numbers: pa.Array, type: Type) -> pa.Array:
+    """Microseconds of whole units of a timestamp_s or timestamp_ms as those units."""
+    return _finite(numbers, lambda micros: pc.divide(micros, COARSE[type.name]))
+
+
+def _in_nanoseconds(array: pa.Array) -> pa.Array:
+    if array.type.unit == "ns":
+        return array
+    micros = array.cast(pa.timestamp("us", array.type.tz)).view(pa.int64())
+    return _finite(micros, lambda finite: pc.multiply_checked(finite, 1000))
+
+
+def _finite(numbers: pa.Array, convert: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """Timestamps converted, but for infinite ones: those are the same number in every unit."""
+    ends = pc.min_max(numbers).as_py()
+    if ends["min"] is None or -INFINITE_TIME < ends["min"] <= ends["max"] < INFINITE_TIME:
+        return convert(numbers)
+    infinite = pc.is_in(numbers, value_set=pa.array([-INFINITE_TIME, INFINITE_TIME], pa.int64()))
+    return pc.if_else(infinite, numbers, convert(pc.if_else(infinite, 0, numbers)))
 
 
 def _rounded(numbers: pa.Array, unit: int) -> pa.Array:
     """Whole units, as DuckDB casts a finer timestamp: halves go away from 1970."""
     half = pc.if_else(pc.less(numbers, 0), -unit // 2, unit // 2)
-    return pc.multiply(pc.divide(pc.add(numbers, half), unit), unit)
+    return pc.multiply(pc.divide(pc.add_checked(numbers, half), unit), unit)
 
 
 def unscaled(array: pa.Array) -> pa.Array:

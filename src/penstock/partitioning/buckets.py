@@ -16,12 +16,11 @@ from pyiceberg_core import transform
 from penstock.errors import UnsupportedError
 from penstock.model.columns import Column
 from penstock.model.types import Order, Type
-from penstock.partitioning.arrow import unscaled
-from penstock.partitioning.texts import text, texts
+from penstock.partitioning.arrow import COARSE, in_units, unscaled
+from penstock.partitioning.texts import is_infinite, text, texts
 from penstock.predicates.values import Scalar
 
 _BY_NUMBER = {"int8", "int16", "int32", "int64", "boolean", "date", "time", "timestamp", "timestamptz", "timestamp_ns"}
-_UNITS = {"timestamp_s": 1_000_000, "timestamp_ms": 1000}  # microseconds
 _BY_TEXT = {"uint8", "uint16", "uint32", "uint64", "uint128", "int128", "interval"}
 _DIGITS_OF_A_LONG = 18
 _TIMETZ_SHIFT, _TIMETZ_UTC = (
@@ -85,8 +84,8 @@ def _hashed(value: Scalar, type: Type) -> int | bytes:
     """What is hashed: a 64-bit number or bytes."""
     if type.name in _BY_NUMBER:
         return int(value)
-    if type.name in _UNITS:
-        return int(value // _UNITS[type.name])
+    if type.name in COARSE:
+        return int(value if is_infinite(value, type) else value // COARSE[type.name])
     if type.name in _BY_TEXT:
         return text(value, type).encode()
     if type.name == "timetz":
@@ -111,8 +110,8 @@ def _hashed_decimal(value: Decimal, type: Type) -> int | bytes:
 def _hashed_array(array: pa.Array, type: Type) -> pa.Array:
     if type.name in _BY_NUMBER:
         return array.cast(pa.int64())
-    if type.name in _UNITS:
-        return pc.divide(array, _UNITS[type.name])
+    if type.name in COARSE:
+        return in_units(array, type)
     if type.name == "timetz":
         return pc.add(pc.multiply(array, _TIMETZ_SHIFT), _TIMETZ_UTC)
     match type.order:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.model.types import Order, Type
-from penstock.partitioning.arrow import mapped, unscaled
+from penstock.partitioning.arrow import INFINITE_DAYS, INFINITE_TIME, mapped, unscaled
 from penstock.predicates.calendar import DAY, date_text, days_of, time_text, timestamp_text
 from penstock.predicates.domains import grid
 from penstock.predicates.values import Scalar
@@ -24,7 +24,6 @@ from penstock.predicates.values import Scalar
 _NO_TIME = "00:00:00"
 _UUID_LENGTH = 36
 _PLAIN_BYTES = frozenset(range(32, 127)) - set(b"\\'\"")
-_INFINITE_DAYS, _INFINITE_TIME = 2**31 - 1, 2**63 - 1
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|[+-]?inf(inity)?", re.IGNORECASE)
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?([0-9]*)|\.([0-9]+))")
@@ -54,11 +53,11 @@ def text(value: Scalar, type: Type) -> str:
         case Order.BYTES:
             return _bytes(value)
         case Order.DATE:
-            return _infinity(value) if is_infinite(value, type) else date_text(value)
+            return infinity_text(value) if is_infinite(value, type) else date_text(value)
         case Order.TIME:
             return time_text(value)
         case Order.TIMESTAMP:
-            return _infinity(value) if is_infinite(value, type) else _timestamp(value, type)
+            return infinity_text(value) if is_infinite(value, type) else _timestamp(value, type)
     match type.name:
         case "int128" | "uint128":
             return _whole(value, type)
@@ -99,11 +98,12 @@ def read_text(text: str, type: Type) -> Scalar:
 
 def is_infinite(value: Scalar, type: Type) -> bool:
     """Whether a date or timestamp is one of DuckDB's infinities, which Spark shows as far-off numbers."""
-    far: int = _INFINITE_DAYS if type.order is Order.DATE else _INFINITE_TIME
+    far: int = INFINITE_DAYS if type.order is Order.DATE else INFINITE_TIME
     return value in (far, -far)
 
 
-def _infinity(value: int) -> str:
+def infinity_text(value: int) -> str:
+    """DuckDB's text of an infinite date or timestamp."""
     return "infinity" if value > 0 else "-infinity"
 
 
@@ -223,7 +223,7 @@ def _read_string(text: str, type: Type) -> str:
 def _read_date(text: str, type: Type) -> int | None:
     match = _DATE.fullmatch(text)
     if match is None:
-        return _read_infinity(text, _INFINITE_DAYS)
+        return _read_infinity(text, INFINITE_DAYS)
     day = date(*map(int, match.groups()))
     return days_of(day.year, day.month, day.day)
 
@@ -236,14 +236,14 @@ def _read_time(text: str, type: Type) -> int | None:
 def _read_timestamp(text: str, type: Type) -> int | None:
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
-        return _read_infinity(text, _INFINITE_TIME)
+        return _read_infinity(text, INFINITE_TIME)
     days, clock = _read_date(match[1], type), _nanoseconds(match[2])
     if days is None or clock is None or clock >= DAY * 1000 or clock % _NANOSECONDS.get(type.name, 1000):
         return None
     if type.name != "timestamp_ns":
         return days * DAY + clock // 1000
     value = days * DAY * 1000 + clock
-    return value if abs(value) < _INFINITE_TIME else None
+    return value if abs(value) < INFINITE_TIME else None
 
 
 def _read_infinity(text: str, far: int) -> int | None:

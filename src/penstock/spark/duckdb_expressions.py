@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import duckdb
@@ -70,9 +70,31 @@ def renamed(sql: str, old: str, new: str) -> str:
     for node in _walk(_select_list(tree)):
         if node["class"] == "COLUMN_REF" and node["column_names"][0].lower() == old.lower():
             node["column_names"][0] = new
+    return _text(tree)
+
+
+def _text(tree: Any) -> str:
     with calculator() as connection:
         [[text]] = connection.execute("SELECT json_deserialize_sql(CAST($1 AS JSON))", [json.dumps(tree)]).fetchall()
     return str(text).removeprefix(_SELECT)
+
+
+def without_catalogs(sql: str, schemas: Collection[str]) -> str:
+    """The expression with functions that are looked for in whatever database it runs in.
+
+    `lake.f(x)` and `schema.f(x)` are written alike: the schemas of the lake, in lower case, tell them apart.
+    """
+    tree = _tree(sql)
+    for node in _walk(_select_list(tree)):
+        if node["class"] == "FUNCTION":
+            node["catalog"] = ""
+            node["schema"] = node["schema"] if node["schema"].lower() in schemas else ""
+    return _text(tree)
+
+
+def functions(sql: str) -> set[str]:
+    """The names of the functions that an expression calls, in lower case."""
+    return {node["function_name"].lower() for node in nodes(sql) if node["class"] == "FUNCTION"}
 
 
 def _tree(sql: str) -> Any:

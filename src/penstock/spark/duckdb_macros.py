@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 import duckdb
 
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.model.columns import Column
-from penstock.model.objects import MacroImplementation, MacroParameter
-from penstock.model.reshape import duckdb_type
+from penstock.model.defaults import DIALECT
+from penstock.model.objects import Macro, MacroImplementation, MacroParameter
+from penstock.model.reshape import duckdb_type, quoted, text_literal
 from penstock.model.types import parse_type
-from penstock.spark.duckdb_expressions import calculator, printed
+from penstock.spark.duckdb_expressions import calculator, functions, printed, without_catalogs
 
 _UNKNOWN = "unknown"
 
@@ -46,6 +48,39 @@ def check_macro(name: str, implementation: MacroImplementation) -> None:
         raise InvalidError(f"macro {name}: each parameter needs a name of its own, and not {', '.join(names)}")
     for parameter in implementation.parameters:
         _check_parameter(name, parameter)
+
+
+def definitions(macros: Iterable[Macro], used: Collection[str], schemas: Collection[str]) -> tuple[str, ...]:
+    """The statements by which another DuckDB gets the scalar macros of a lake that are used: functions by name, and all
+    that those use in turn. Names are in lower case.
+    """
+    scalar = [
+        (macro, tuple(one for one in macro.implementations if one.type == "scalar" and one.dialect == DIALECT))
+        for macro in macros
+    ]
+    needed, found = set(used), set[str]()
+    while needed - found:
+        found |= needed
+        bodies = [one.sql for macro, ones in scalar if macro.name.lower() in found for one in ones]
+        needed = needed.union(*map(functions, bodies))
+    chosen = [(macro, ones) for macro, ones in scalar if ones and macro.name.lower() in found]
+    made = dict.fromkeys(f"CREATE SCHEMA IF NOT EXISTS {quoted(macro.schema)}" for macro, _ in chosen)
+    return (*made, *(_definition(macro, ones, schemas) for macro, ones in chosen))
+
+
+def _definition(macro: Macro, implementations: Iterable[MacroImplementation], schemas: Collection[str]) -> str:
+    bodies = [f"({_parameters(one)}) AS {without_catalogs(one.sql, schemas)}" for one in implementations]
+    return f"CREATE MACRO {quoted(macro.schema)}.{quoted(macro.name)}{', '.join(bodies)}"
+
+
+def _parameters(implementation: MacroImplementation) -> str:
+    return ", ".join(
+        quoted(one.name)
+        if one.default_value in (None, "NULL")
+        else f"{quoted(one.name)} := CAST({text_literal(one.default_value or '')} AS"
+        f" {_type(one.default_value_type or _UNKNOWN, one.name)})"
+        for one in implementation.parameters
+    )
 
 
 def _check_parameter(macro: str, parameter: MacroParameter) -> None:

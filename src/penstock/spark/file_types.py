@@ -1,7 +1,8 @@
 """What files really hold, where the catalog does not tell: their footers are read once, by Spark's workers.
 
-DuckLake lets an added file be narrower than its table: a timestamp in nanoseconds under a column of microseconds, a
-uint8 under a uint64. And a file of the snapshot that changed a column may have been written before or after the change.
+DuckLake lets an added file be of another width than its table: a timestamp in nanoseconds under a column of
+microseconds, or of microseconds under one of seconds, a uint8 under a uint64. And a file of the snapshot that changed a
+column may have been written before or after the change.
 """
 
 from __future__ import annotations
@@ -19,11 +20,20 @@ from pyspark.sql import types as T  # noqa: N812
 from penstock.model.columns import Column
 from penstock.model.files import DataFile
 from penstock.model.types import Type, parse_type
-from penstock.spark.types import Conversion, local_timestamp, nanoseconds_of, promoted, timestamp_from_nanoseconds
+from penstock.partitioning.arrow import COARSE
+from penstock.spark.types import (
+    Conversion,
+    instant_from_nanoseconds,
+    local_timestamp,
+    nanoseconds_of,
+    promoted,
+    rounded_timestamp,
+    timestamp_from_nanoseconds,
+)
 from penstock.storage.filesystems import open_file
 
 _MOST_TASKS = 200
-_TIMESTAMPS = ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns")
+_TIMESTAMPS = ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamptz")
 _UNSURE = (*_TIMESTAMPS, "uint64")
 _ANSWER = T.StructType().add("file", T.LongType()).add("answer", T.StringType())
 # DuckLake's types that can be promoted, by Arrow's names of what a file holds.
@@ -31,6 +41,12 @@ _HELD = {
     **{name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
     "float": "float32", "double": "float64", "bool": "boolean", "date32[day]": "date", "timestamp[us]": "timestamp",
 }  # fmt: skip
+# What Spark does not read as a local timestamp of microseconds by itself.
+_TO_MICROSECONDS = {
+    "int96": Conversion(T.TimestampType(), local_timestamp),
+    "timestamp[ns]": Conversion(T.LongType(), timestamp_from_nanoseconds),
+}
+_INSTANT_OF_NANOSECONDS = "timestamp[ns, tz=UTC]"
 Question = Callable[[pq.ParquetFile], Mapping[int, str]]
 
 
@@ -63,6 +79,17 @@ def field_types(spark: SparkSession, files: Sequence[DataFile], ids: Sequence[in
     return _asked(spark, files, partial(_types_in, ids=frozenset(ids)))
 
 
+def bare_columns(spark: SparkSession, files: Sequence[DataFile]) -> dict[int, str]:
+    """For each file, as JSON, the names of its columns by position, or nothing where they have field ids."""
+    return _asked(spark, files, _names_without_ids)
+
+
+def names_of(bare: str) -> tuple[str, ...]:
+    """What `bare_columns` says of one file."""
+    named: dict[str, str] = json.loads(bare)
+    return tuple(named[str(position)] for position in range(len(named)))
+
+
 def types_of(held: str) -> dict[int, Type | None]:
     """What `field_types` says of one file."""
     return {int(column_id): parse_type(kind) if kind else None for column_id, kind in json.loads(held).items()}
@@ -91,16 +118,26 @@ def opaque_columns(columns: Sequence[Column], conversions: Mapping[int, Conversi
 def _conversion(column_type: str, kind: str, nanoseconds: bool) -> Conversion | None:
     if column_type == "uint64":
         return promoted(Type(kind), Type("uint64"), nanoseconds) if kind in ("uint8", "uint16", "uint32") else None
-    wide = column_type == "timestamp_ns"
+    if column_type == "timestamptz":
+        wide = kind == _INSTANT_OF_NANOSECONDS
+        return Conversion(T.LongType(), instant_from_nanoseconds) if wide else None
+    if column_type == "timestamp_ns":
+        return _to_nanoseconds(kind, nanoseconds)
+    read = _TO_MICROSECONDS.get(kind)
+    if column_type not in COARSE or (column_type, kind) == ("timestamp_ms", "timestamp[ms]"):
+        return read
+    exact = read or Conversion(T.TimestampNTZType(), lambda value: value)
+    return Conversion(exact.read, lambda value: rounded_timestamp(exact.convert(value), COARSE[column_type]))
+
+
+def _to_nanoseconds(kind: str, shown: bool) -> Conversion | None:
     match kind:
-        case "int96":
-            return Conversion(T.TimestampType(), partial(local_timestamp, nanoseconds=wide and nanoseconds))
         case "timestamp[ns]":
-            return None if wide else Conversion(T.LongType(), timestamp_from_nanoseconds)
-        case _ if wide:
-            return Conversion(T.TimestampNTZType(), nanoseconds_of if nanoseconds else lambda value: value)
-        case _:
             return None
+        case "int96":
+            return Conversion(T.TimestampType(), partial(local_timestamp, nanoseconds=shown))
+        case _:
+            return Conversion(T.TimestampNTZType(), nanoseconds_of if shown else lambda value: value)
 
 
 def _read_footers(batches: Iterable[pa.RecordBatch], question: Question) -> Iterator[pa.RecordBatch]:
@@ -112,6 +149,14 @@ def _read_footers(batches: Iterable[pa.RecordBatch], question: Question) -> Iter
         yield pa.RecordBatch.from_arrays(
             [pa.array(files, pa.int64()), pa.array(answers, pa.string())], names=_ANSWER.names
         )
+
+
+def _names_without_ids(file: pq.ParquetFile) -> dict[int, str]:
+    """Like DuckDB, take a file by position where one of its columns has no field id."""
+    fields = list(file.schema_arrow)
+    if all(b"PARQUET:field_id" in (field.metadata or {}) for field in fields):
+        return {}
+    return {position: field.name for position, field in enumerate(fields)}
 
 
 def _types_in(file: pq.ParquetFile, ids: frozenset[int]) -> dict[int, str]:

@@ -1,4 +1,4 @@
-"""Files that were added to a table: no field ids, so a mapping in the catalog tells which name is which column."""
+"""Files without field ids: a mapping in the catalog tells which name is which column, or else their order does."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from penstock.errors import UnsupportedError
 from penstock.model.columns import Column
 from penstock.model.files import MappedField
 from penstock.spark.types import Conversion, Reading
@@ -50,6 +51,21 @@ def mapped_reading(
     }
     reading = Reading(nanoseconds, columns=conversions, missing=frozenset(missing), names=names, by_field_id=False)
     return MappedReading(reading, hive)
+
+
+def mapping_by_position(columns: Sequence[Column], names: Sequence[str]) -> tuple[MappedField, ...]:
+    """The columns of a file without field ids: the first is the table's first when it was written, and so on.
+
+    UnsupportedError for nested columns, whose fields have no position that readers agree about.
+    """
+    pairs = list(zip(columns, names, strict=False))
+    for column, _ in pairs:
+        if column.type.nested:
+            raise UnsupportedError(
+                f"a file without field ids holds the column {column.name!r}, a {column.type}, whose fields cannot be "
+                "told; link the file by its names instead, with add_files to a new table"
+            )
+    return tuple(MappedField(number, name, column.id, None, False) for number, (column, name) in enumerate(pairs))
 
 
 def source_names(mapping: Sequence[MappedField]) -> dict[int, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -14,7 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.catalog.files import FileScope
-from penstock.errors import UnsupportedError
+from penstock.catalog.objects import columns_at
+from penstock.catalog.visibility import At
+from penstock.errors import NotFoundError, UnsupportedError
 from penstock.model.columns import Column
 from penstock.model.files import DataFile, DeleteKind, FileGroup, MappedField
 from penstock.partitioning import PartitionSpec
@@ -25,19 +28,22 @@ from penstock.spark.deletes import POSITION as DELETED_POSITION
 from penstock.spark.deletes import deleted_positions
 from penstock.spark.duckdb_reader import DUCKDB_FILE, duckdb_file, read_rows
 from penstock.spark.file_types import (
+    bare_columns,
     conversions_for,
     field_types,
     file_kinds,
+    names_of,
     opaque_columns,
     types_of,
     unsure_columns,
 )
 from penstock.spark.jvm import file_index, query_execution
-from penstock.spark.mapped import MappedReading, mapped_reading, source_names
+from penstock.spark.mapped import MappedReading, mapped_reading, mapping_by_position, source_names
 from penstock.spark.planner import Planner
 from penstock.spark.relation import ROW_INDEX, file_rows, parquet_rows
 from penstock.spark.shape import Shape, shown_schema
 from penstock.spark.types import FIELD_ID, Reading
+from penstock.storage.paths import is_local
 from penstock.storage.sealed_keys import Seal
 
 ROW_ID = "rowid"
@@ -46,6 +52,8 @@ POSITION = ROW_INDEX
 EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT = "_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"
 Answer = Callable[[Planner], Callable[[str], str]]
 ConstantsOf = Callable[[DataFile], tuple[object, ...]]
+Files = frozenset[int] | None  # some files of a group, or all
+_BARE = -1  # no column has this id: under it are the names of columns in files without field ids
 _EMBEDDED_FIELD_IDS = {EMBEDDED_ROW_ID: 2147483540, EMBEDDED_SNAPSHOT: 2147483539}
 
 
@@ -89,6 +97,8 @@ class Scan:
     def contents(self) -> Contents:
         """Call it inside `Database.consistent()`."""
         groups = self.scope.groups()
+        if groups:
+            self._check_folder()
         deleted = [group for group in groups if group.deleted]
         mapped = {group.mapping_id for group in groups if group.mapping_id is not None}
         return Contents(
@@ -98,6 +108,14 @@ class Scan:
             self._inlined_rows(),
             {mapping_id: self.scope.mapping(mapping_id) for mapping_id in mapped},
         )
+
+    def _check_folder(self) -> None:
+        path = self.scope.table_path
+        if is_local(path) and not os.path.isdir(path.removeprefix("file://")) and self.scope.has_relative_files():
+            raise NotFoundError(
+                f"the files of {self.table_name} are gone: there is no folder {path}; bring it back, or attach with "
+                "data_path where the files are now and override_data_path=True"
+            )
 
     def _inlined_rows(self) -> list[pa.Table]:
         scope, shape = self.scope, self.shape
@@ -126,26 +144,49 @@ class Scan:
         if group.foreign or self.shape.only_duckdb_reads(group.era):
             if group.mapping_id is not None:
                 raise UnsupportedError(
-                    f"{self.table_name} has added files that only DuckDB can read (a column became JSON, or a variant "
-                    "holds a type Spark does not know), and those are not read by a name mapping; "
-                    "let DuckDB write them anew: CREATE TABLE ... AS FROM the table"
+                    f"{self.table_name} has added files that only DuckDB can read (a column became JSON, a variant "
+                    "holds a type Spark does not know, a timestamp_ms is infinite), and those are not read by a name "
+                    "mapping; let DuckDB write them anew: CREATE TABLE ... AS FROM the table"
                 )
             return [self._by_duckdb(group, answer)]
         if group.mapping_id is not None:
             return self._mapped(group, contents.mappings[group.mapping_id], answer)
-        if self.shape.is_unsure(group.era):
-            return self._unsure(group, answer)
-        return [self._native(group, self.shape.reading(group.era), None, answer)]
+        return self._of_others(group, answer) if group.unknown else self._by_field_id(group, answer)
 
-    def _mapped(self, group: FileGroup, mapping: Sequence[MappedField], answer: Answer) -> list[BranchRows]:
-        """A branch for each kind of added file that there is."""
+    def _by_field_id(self, group: FileGroup, answer: Answer, only: Files = None) -> list[BranchRows]:
+        if self.shape.is_unsure(group.era):
+            return self._unsure(group, answer, only)
+        return [self._native(group, self.shape.reading(group.era), None, answer, only)]
+
+    def _of_others(self, group: FileGroup, answer: Answer) -> list[BranchRows]:
+        """Branches for the files that have field ids, and for each kind of file that has not."""
+        files = self.scope.data_files(group)
+        known = self.known_kinds.setdefault((_BARE,), {})
+        known.update(bare_columns(self.spark, [f for f in files if f.id not in known]))
+        kinds: dict[tuple[MappedField, ...], set[int]] = {}
+        for file in files:
+            columns = columns_at(self.shape.history, At(file.begin_snapshot))
+            mapping = mapping_by_position(columns, names_of(known[file.id]))
+            kinds.setdefault(mapping, set()).add(file.id)
+        branches = []
+        for mapping, ids in kinds.items():
+            only = frozenset(ids)
+            branches += (
+                self._mapped(group, mapping, answer, only) if mapping else self._by_field_id(group, answer, only)
+            )
+        return branches
+
+    def _mapped(
+        self, group: FileGroup, mapping: Sequence[MappedField], answer: Answer, only: Files = None
+    ) -> list[BranchRows]:
+        """A branch for each kind of file of one mapping that there is."""
         columns, nanoseconds = self.shape.columns, self.shape.nanoseconds
         promotions = self.shape.reading(group.era).columns
         unsure = tuple(column.id for column in unsure_columns(columns))
         if not unsure:
             mapped = mapped_reading(columns, mapping, nanoseconds, promotions)
-            return [self._native(group, mapped.reading, mapped, answer)]
-        files = self.scope.data_files(group)
+            return [self._native(group, mapped.reading, mapped, answer, only)]
+        files = self._files(group, only)
         known = self.known_kinds.setdefault(unsure, {})
         known.update(file_kinds(self.spark, [f for f in files if f.id not in known], columns, source_names(mapping)))
         branches = []
@@ -156,10 +197,13 @@ class Scan:
             branches.append(self._native(group, mapped.reading, mapped, answer, of_kind))
         return branches
 
-    def _unsure(self, group: FileGroup, answer: Answer) -> list[BranchRows]:
+    def _files(self, group: FileGroup, only: Files) -> list[DataFile]:
+        return [file for file in self.scope.data_files(group) if only is None or file.id in only]
+
+    def _unsure(self, group: FileGroup, answer: Answer, only: Files = None) -> list[BranchRows]:
         """A branch for each kind of file of a snapshot that changed columns too."""
         questions = self.shape.questions
-        files = self.scope.data_files(group)
+        files = self._files(group, only)
         known = self.known_kinds.setdefault((0, *questions), {})  # no column has the id 0: these are other answers
         known.update(field_types(self.spark, [f for f in files if f.id not in known], questions))
         branches = []
@@ -174,7 +218,7 @@ class Scan:
         reading: Reading,
         mapped: MappedReading | None,
         answer: Answer,
-        files: frozenset[int] | None = None,
+        files: Files = None,
     ) -> BranchRows:
         """Spark's own Parquet scan, of certain files only if they are given."""
         numbered = self._numbered(group)

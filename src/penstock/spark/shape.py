@@ -66,6 +66,13 @@ class Shape:
         types = {column.id: column.type.name for column in self._walk()}
         return any(types[version.column.id] == "json" for version in self._older(era))
 
+    @property
+    def milliseconds(self) -> tuple[int, ...]:
+        """The ids of the columns and fields that are or were a timestamp_ms."""
+        shown = {column.id for column in self._walk()}
+        ever = {version.column.id for version in self.history if version.column.type.name == "timestamp_ms"}
+        return tuple(sorted(shown & ever))
+
     def _changes(self) -> set[int]:
         """The snapshots that added or promoted a column in a way that Spark cannot bridge by itself."""
         added = {self._added(column.id) for column in self._unfillable()}

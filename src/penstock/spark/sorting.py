@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import duckdb
 from pyspark.errors import AnalysisException, ParseException
@@ -13,15 +12,25 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.errors import InvalidError
+from penstock.errors import InvalidError, UnsupportedError
 from penstock.model.changes import quoted_name
 from penstock.model.columns import Column, find_column
 from penstock.model.defaults import DIALECT
-from penstock.model.objects import SortKey
+from penstock.model.objects import Macro, SortKey
 from penstock.model.reshape import duckdb_type
-from penstock.spark.duckdb_expressions import calculator, column_paths, printed, renamed, spark_sql
+from penstock.spark.duckdb_expressions import (
+    calculator,
+    column_paths,
+    functions,
+    printed,
+    renamed,
+    spark_sql,
+    without_catalogs,
+)
+from penstock.spark.duckdb_macros import definitions
 from penstock.spark.types import Reading
 from penstock.storage.parquet import SortColumn
+from penstock.storage.parquet.sort_expressions import SortExpressions
 
 _KEY = re.compile(
     r"(?P<expression>.+?)(?:\s+(?P<direction>ASC|DESC))?(?:\s+NULLS\s+(?P<nulls>FIRST|LAST))?",
@@ -69,32 +78,78 @@ def with_renamed(key: SortKey, column: Column, name: str, columns: Sequence[Colu
     return replace(key, expression=renamed(key.expression, column.name, name))
 
 
-def with_sort_columns(
-    rows: DataFrame, columns: Sequence[Column], order: Sequence[SortKey], first_extra: int, table: str
-) -> tuple[tuple[SortColumn, ...], DataFrame]:
-    """The sort order by positions, and the rows with a column more for each expression that is not a column.
+@dataclass(frozen=True)
+class Sorting:
+    """How rows are sorted: by columns of theirs, by position, some of which DuckDB computes in the tasks."""
 
-    The first columns of the rows are the table's.
-    An order that Spark cannot compute, because DuckDB's dialect has functions of its own, is left out with a warning.
+    by: tuple[SortColumn, ...] = ()
+    computed: SortExpressions | None = None
+
+
+def with_sort_columns(
+    rows: DataFrame,
+    columns: Sequence[Column],
+    order: Sequence[SortKey],
+    first_extra: int,
+    table: str,
+    macros: Sequence[Macro] = (),
+) -> tuple[Sorting, DataFrame]:
+    """The sort order, and the rows with a column more for each expression that Spark computes.
+
+    The first columns of the rows are the table's. Where Spark does not know an expression, or a macro of the lake is
+    in it, DuckDB computes all of them; UnsupportedError where it cannot either.
     """
     named = rows.toDF(*(column.name for column in columns), *rows.columns[len(columns) :])
     positions = {column.id: position for position, column in enumerate(columns)}
     sort: list[SortColumn] = []
-    extra: list[str] = []
+    extra: list[SortKey] = []
     for key in order:
         column = plain_column(key.expression, columns)
         if column is None:
-            extra.append(key.expression)
+            extra.append(key)
         position = first_extra + len(extra) - 1 if column is None else positions[column.id]
         sort.append(SortColumn(position, key.direction == "DESC", key.null_order == "NULLS_FIRST"))
+    own = {macro.name.lower() for macro in macros}
     try:
-        with_extra = named.select("*", *(F.expr(spark_sql(text)).alias(f"_sort_{i}") for i, text in enumerate(extra)))
+        if any(own & functions(key.expression) for key in extra):
+            return _by_duckdb(sort, extra, columns, first_extra, table, macros), rows
+        computed = (F.expr(spark_sql(key.expression)).alias(f"_sort_{i}") for i, key in enumerate(extra))
+        with_extra = named.select("*", *computed)
     except (AnalysisException, ParseException):
-        warnings.warn(f"the sort order of {table} ({', '.join(extra)}) is not one that Spark can compute; "
-                      "the rows are written unsorted", stacklevel=2)  # fmt: skip
-        return (), rows
+        return _by_duckdb(sort, extra, columns, first_extra, table, macros), rows
     # The rows came without the table's names, some of which PySpark cannot look columns up by.
-    return tuple(sort), with_extra.toDF(*rows.columns, *(f"_sort_{i}" for i in range(len(extra))))
+    return Sorting(tuple(sort)), with_extra.toDF(*rows.columns, *(f"_sort_{i}" for i in range(len(extra))))
+
+
+def _by_duckdb(
+    sort: Sequence[SortColumn],
+    keys: Sequence[SortKey],
+    columns: Sequence[Column],
+    first_extra: int,
+    table: str,
+    macros: Sequence[Macro],
+) -> Sorting:
+    used = {column.id for key in keys for column in columns_of(key, columns)}
+    schemas = {"main", *(macro.schema.lower() for macro in macros)}
+    called = set().union(*(functions(key.expression) for key in keys))
+    expressions = SortExpressions(
+        tuple((place, column) for place, column in enumerate(columns) if column.id in used),
+        tuple((without_catalogs(key.expression, schemas), _order(key)) for key in keys),
+        definitions(macros, called, schemas),
+    )
+    others = [key.dialect for key in keys if key.dialect != DIALECT]
+    reason = f"their dialect is {others[0]}" if others else expressions.refusal()
+    if reason:
+        raise UnsupportedError(
+            f"{table} is sorted by {', '.join(key.expression for key in keys)}, which neither Spark nor DuckDB alone "
+            f"can compute: {reason}; sort it by something else with set_sorted_by, or by nothing with reset_sorted_by"
+        )
+    # The bytes that DuckDB makes of a key have its direction and its NULLs in them.
+    return Sorting(tuple(one if one.index < first_extra else SortColumn(one.index) for one in sort), expressions)
+
+
+def _order(key: SortKey) -> str:
+    return f"{key.direction} {key.null_order.replace('_', ' ')}"
 
 
 def check_sort_key(spark: SparkSession, columns: Sequence[Column], key: SortKey, table: str) -> None:

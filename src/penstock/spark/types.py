@@ -22,6 +22,7 @@ INTERVAL = T.StructType(
 )
 UINT64 = T.DecimalType(20, 0)
 FIELD_ID = "parquet.field.id"
+_INFINITE = 2**63 - 1
 
 _SHOWN_AS: dict[str, T.DataType] = {
     "boolean": T.BooleanType(),
@@ -88,17 +89,41 @@ def _epoch_plus(microseconds: SparkColumn) -> SparkColumn:
 
 def microseconds_of(nanoseconds: SparkColumn) -> SparkColumn:
     """Nanoseconds since 1970 as a local timestamp, cut to microseconds (towards the past)."""
-    return _epoch_plus(F.call_function("div", nanoseconds - F.pmod(nanoseconds, F.lit(1000)), F.lit(1000)))
+    before = F.when(nanoseconds % 1000 < 0, 1).otherwise(0)
+    return _epoch_plus(_unless_infinite(nanoseconds, F.call_function("div", nanoseconds, F.lit(1000)) - before))
 
 
 def timestamp_from_nanoseconds(nanoseconds: SparkColumn) -> SparkColumn:
     """Nanoseconds of a file under a column of microseconds, cut as DuckDB cuts them: towards 1970."""
-    return _epoch_plus(F.call_function("div", nanoseconds, F.lit(1000)))
+    return _epoch_plus(_unless_infinite(nanoseconds, F.call_function("div", nanoseconds, F.lit(1000))))
+
+
+def instant_from_nanoseconds(nanoseconds: SparkColumn) -> SparkColumn:
+    """The same under a column with a zone."""
+    return F.timestamp_micros(_unless_infinite(nanoseconds, F.call_function("div", nanoseconds, F.lit(1000))))
+
+
+def rounded_timestamp(timestamp: SparkColumn, unit: int) -> SparkColumn:
+    """A local timestamp in whole units of so many microseconds, as DuckDB casts it: halves go away from 1970."""
+    microseconds = _microseconds_since_1970(timestamp)
+    half = F.when(microseconds < 0, -unit // 2).otherwise(unit // 2)
+    whole = F.call_function("div", microseconds + half, F.lit(unit)) * unit
+    return _epoch_plus(_unless_infinite(microseconds, whole))
 
 
 def nanoseconds_of(timestamp: SparkColumn) -> SparkColumn:
     """A local timestamp as nanoseconds since 1970."""
-    return F.timestamp_diff("MICROSECOND", F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'"), timestamp) * 1000
+    microseconds = _microseconds_since_1970(timestamp)
+    return _unless_infinite(microseconds, microseconds * 1000)
+
+
+def _microseconds_since_1970(timestamp: SparkColumn) -> SparkColumn:
+    return F.timestamp_diff("MICROSECOND", F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'"), timestamp)
+
+
+def _unless_infinite(number: SparkColumn, converted: SparkColumn) -> SparkColumn:
+    """DuckDB's infinite timestamps are the same numbers in every unit."""
+    return F.when(number.isin(-_INFINITE, _INFINITE), number).otherwise(converted)
 
 
 def has_nanoseconds(column: Column) -> bool:

@@ -22,6 +22,7 @@ from penstock.spark.jvm import activate, query_execution
 from penstock.spark.tasks import raised_by_tasks, writing_tasks
 from penstock.storage.parquet import WritePlan, write_files
 from penstock.storage.parquet.partitions import in_order
+from penstock.storage.parquet.sort_expressions import SortExpressions
 
 Distribution = Literal["auto", "none", "partition"]
 _FEW_TASKS = 4  # a shuffle costs a quarter more time (docs/benchmarks.md) and saves files: tasks times partitions
@@ -57,6 +58,7 @@ class Job:
     keys: tuple[PartitionKey, ...] = ()
     held_rows: int = 0
     decimals: Decimals = ()  # columns that come as their digits
+    computed: SortExpressions | None = None  # what rows are sorted by and DuckDB computes
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rest = (with_decimals(batch, self.decimals) for batch in batches)
@@ -73,9 +75,12 @@ class Job:
         for file in self.files(in_batches_of(_ROWS_SPLIT_AT_ONCE if self.keys else 1, chain(held, rest))):
             yield _result(pickle.dumps(file), None)
 
-    def in_order(self, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Table, pa.Int64Array | None]:
+    def in_order(
+        self, batches: Iterable[pa.RecordBatch], *, sort: bool = True
+    ) -> tuple[pa.Table, pa.Int64Array | None]:
         """Rows that go to no file, sorted as a file would be: the table's columns, and the row ids if there are any."""
-        rows = in_order(pa.Table.from_batches([self._with_keys(batch) for batch in batches]), self.plan.sort)
+        rows = pa.Table.from_batches([self._with_keys(batch) for batch in batches])
+        rows = in_order(rows, self.plan.sort) if sort else rows
         width = len(self.plan.columns)
         row_ids = rows.column(width).combine_chunks() if self.plan.row_ids else None
         return rows.select(range(width)), row_ids
@@ -85,11 +90,11 @@ class Job:
 
     def _with_keys(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with its partition values where the writer looks for them: before what it only sorts by."""
-        if not self.keys:
+        if not self.keys and not self.computed:
             return batch
         values = [key.transform.values(batch.column(key.position), key.type) for key in self.keys]
-        cut = batch.num_columns - self.plan.extra_columns
-        columns = [*batch.columns[:cut], *values, *batch.columns[cut:]]
+        extra = self.computed.values(batch) if self.computed else batch.columns[self.plan.written_width :]
+        columns = [*batch.columns[: self.plan.written_width], *values, *extra]
         return pa.RecordBatch.from_arrays(columns, names=[f"c{i}" for i in range(len(columns))])
 
 

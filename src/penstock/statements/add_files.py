@@ -19,6 +19,7 @@ from penstock.model.columns import Column, find_column
 from penstock.statements.target import Target
 from penstock.storage.parquet.name_matching import ForeignFile, Rules, described
 from penstock.storage.paths import absolute
+from penstock.storage.patterns import named_files
 from penstock.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class _DescribeJob:
 
 def add(transaction: Transaction, spark: SparkSession, target: Target, paths: Sequence[str], rules: Rules) -> None:
     """Stage files, whose footers Spark's tasks read. Files without rows are left out, as the extension does it."""
-    located = [_located(path) for path in paths]
+    located = [file for path in paths for file in named_files(_located(path))]
     _check_new(transaction, target, located)
     files = _described(spark, located, _DescribeJob(target.columns, rules))
     link(transaction, target, files)

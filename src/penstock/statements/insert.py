@@ -57,7 +57,7 @@ def _inlined(transaction: Transaction, target: Target, job: Job, written: Writte
         return True
     if written.held_count > target.inlined_rows:
         return False
-    rows, row_ids = job.in_order(written.held)
+    rows, row_ids = job.in_order(written.held, sort=target.sorts_inserts)
     check_not_null(target.columns, rows)
     if not _catalog_holds(transaction, target, rows):
         return False

@@ -12,14 +12,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from penstock.catalog import objects
 from penstock.catalog.inlining import inlinable
 from penstock.model.columns import Column
-from penstock.model.objects import SortKey, TableInfo
+from penstock.model.objects import Macro, SortKey, TableInfo
 from penstock.model.options import OptionValue, effective
 from penstock.partitioning import PartitionSpec, directory_names
 from penstock.spark.assignment import quoted
 from penstock.spark.crossing import with_decimals_as_longs
-from penstock.spark.sorting import with_sort_columns
+from penstock.spark.sorting import Sorting, plain_column, with_sort_columns
 from penstock.spark.writing import Distribution, Job, PartitionKey, distributed, grouping
-from penstock.storage.parquet import FileOptions, SortColumn, WritePlan
+from penstock.storage.parquet import FileOptions, WritePlan
 from penstock.transaction import Transaction
 
 
@@ -35,6 +35,7 @@ class Target:
     attached: Mapping[str, str]
     encrypted: bool
     inlines: bool  # whether its rows may be kept in the catalog
+    macros: tuple[Macro, ...] = ()  # what its sort order may be made of
 
     def option(self, name: str) -> str | None:
         return effective(name, self.options, self.info.schema.id, self.info.id, self.attached)
@@ -43,6 +44,10 @@ class Target:
     def inlined_deletes(self) -> int:
         """How many positions of a file a delete may keep in the catalog."""
         return int(self.option("data_inlining_row_limit") or 0)
+
+    @property
+    def sorts_inserts(self) -> bool:
+        return self.option("sort_on_insert") == "true"
 
     @property
     def inlined_rows(self) -> int:
@@ -57,10 +62,12 @@ def target_of(transaction: Transaction, table: TableInfo, attached: Mapping[str,
         columns = objects.columns_at(objects.column_versions(database, table.id), at)
         spec = objects.current_partition_spec(database, at, table.id)
         order = objects.sort_order(database, at, table.id)
+        computed = any(plain_column(key.expression, columns) is None for key in order)
+        macros = objects.macros(database, at, shown.data_path) if computed else []
     options = tuple(transaction.catalog.options())
     encrypted = effective("encrypted", options, None, None) == "true"
     inlines = inlinable(columns, database.engine)
-    return Target(table, columns, spec, order, options, attached, encrypted, inlines)
+    return Target(table, columns, spec, order, options, attached, encrypted, inlines, tuple(macros))
 
 
 def job_for(
@@ -78,11 +85,12 @@ def job_for(
     """
     columns = rows.columns[: len(target.columns)]
     keys = _partition_keys(target)
-    sort: tuple[SortColumn, ...] = ()
+    sorting = Sorting()
     before, known = len(columns) + (row_id is not None), set(rows.columns)
-    if target.sort_order and target.option("sort_on_insert") == "true":
-        sort, rows = with_sort_columns(
-            rows, target.columns, target.sort_order, before + len(keys), target.info.full_name
+    # Where few rows may stay in the catalog, DuckLake sorts those that go to files in any case.
+    if target.sort_order and (target.sorts_inserts or target.inlined_rows):
+        sorting, rows = with_sort_columns(
+            rows, target.columns, target.sort_order, before + len(keys), target.info.full_name, target.macros
         )
     sorted_by = [name for name in rows.columns if name not in known]
     plan = WritePlan(
@@ -90,8 +98,8 @@ def job_for(
         directory=target.info.path,
         options=FileOptions.of(target.option),
         partition_names=directory_names(target.spec, target.columns) if target.spec else (),
-        sort=sort,
-        extra_columns=len(sorted_by),
+        sort=sorting.by,
+        extra_columns=len(sorted_by) + (len(sorting.computed.keys) if sorting.computed else 0),
         encrypted=target.encrypted,
         row_ids=row_id is not None,
     )
@@ -100,7 +108,7 @@ def job_for(
     if target.option("per_thread_output") == "true" and distribution == "auto":
         distribution = "none"
     spread = distributed(carried, _grouping(target, carried), plan.options.target_file_size, distribution)
-    return Job(plan, keys, target.inlined_rows, decimals), spread
+    return Job(plan, keys, target.inlined_rows, decimals, sorting.computed), spread
 
 
 def _partition_keys(target: Target) -> tuple[PartitionKey, ...]:

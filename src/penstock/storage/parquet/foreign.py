@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import count
+from math import ceil, floor
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +16,7 @@ from penstock.errors import UnsupportedError
 from penstock.model.columns import Column
 from penstock.model.statistics import ColumnStatistics
 from penstock.model.types import Order, Type
+from penstock.partitioning.texts import is_infinite
 from penstock.storage.filesystems import open_file
 from penstock.storage.parquet.texts import Value, bounds
 
@@ -21,12 +24,14 @@ _PLAIN = {
     "BOOLEAN": "boolean", "INT32": "int32", "INT64": "int64", "FLOAT": "float32", "DOUBLE": "float64",
     "BYTE_ARRAY": "blob", "FIXED_LEN_BYTE_ARRAY": "blob", "INT96": "timestamp",
 }  # fmt: skip
-_ANNOTATED = {"String": "varchar", "Enum": "varchar", "JSON": "json", "UUID": "uuid", "Date": "date"}
+_ANNOTATED = {
+    "String": "varchar", "Enum": "varchar", "JSON": "json", "UUID": "uuid", "Date": "date", "Interval": "interval",
+}  # fmt: skip
 _TICKS = {"milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}  # in a second
 _TIMES = {"microseconds": "time"}
 _LOCAL = {"milliseconds": "timestamp_ms", "microseconds": "timestamp", "nanoseconds": "timestamp_ns"}
-_INSTANTS = {"milliseconds": "timestamptz", "microseconds": "timestamptz"}
-_TICKS_OF = {"timestamp_ms": 10**3, "timestamp_ns": 10**9}
+_INSTANTS = dict.fromkeys(_TICKS, "timestamptz")
+_TICKS_OF = {"timestamp_s": 1, "timestamp_ms": 10**3, "timestamp_ns": 10**9}
 _MICROSECONDS = 10**6
 # What DuckLake lets a file hold under a column, besides the column's own type, and both Spark and DuckDB read.
 _NARROWER = {
@@ -38,10 +43,12 @@ _NARROWER = {
     "uint64": ("uint8", "uint16", "uint32"),
     "float64": ("float32",),
     "timestamp": ("timestamp_ms", "timestamp_ns"),
+    "timestamp_s": ("timestamp_ms", "timestamp"),  # rounded
+    "timestamp_ms": ("timestamp",),
     "timestamp_ns": ("timestamp_ms", "timestamp"),
 }
 # The files of these say less than the type, or nobody but DuckDB writes them.
-_NOT_ADDED = ("int128", "uint128", "timetz", "timestamp_s", "interval", "variant", "geometry")
+_NOT_ADDED = ("int128", "uint128", "timetz", "variant", "geometry")
 
 
 @dataclass(frozen=True)
@@ -201,12 +208,19 @@ def _converted(kind: Type, held: Held, low: Value, high: Value) -> tuple[Value, 
             wrap = 2**64 if held.type.name == "uint64" else 2**32
             return int(low) % wrap, int(high) % wrap
         case Order.TIMESTAMP | Order.TIME:
-            wanted = _TICKS_OF.get(kind.name, _MICROSECONDS)
-            return int(low) * wanted // held.ticks, -(-int(high) * wanted // held.ticks)
+            return _time(kind, held, int(low), floor), _time(kind, held, int(high), ceil)
         case Order.FLOAT:
             # Zero has two signs, of which a footer may name either.
             return (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
     return low, high
+
+
+def _time(kind: Type, held: Held, value: int, whole: Callable[[Fraction], int]) -> int:
+    """A time in the ticks that statistics of its column are in, of which a timestamp_s has those of microseconds."""
+    if kind.order is Order.TIMESTAMP and is_infinite(value, kind):
+        return value
+    ticks = whole(Fraction(value * _TICKS_OF.get(kind.name, _MICROSECONDS), held.ticks))
+    return ticks * _MICROSECONDS if kind.name == "timestamp_s" else ticks
 
 
 def _unscaled(value: Value) -> int:

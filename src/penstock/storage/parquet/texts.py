@@ -11,6 +11,7 @@ from uuid import UUID
 import numpy as np
 
 from penstock.model.types import Order, Type
+from penstock.partitioning.texts import infinity_text, is_infinite
 from penstock.predicates.calendar import date_text, time_text, timestamp_text
 
 Value = bool | int | float | bytes
@@ -72,6 +73,8 @@ def _text(kind: Type, value: Value) -> str:
             return repr(float(str(np.float32(value)))) if kind.name == "float32" else repr(float(value))
         case Order.DECIMAL:
             return _decimal(int(value), kind.scale)
+        case Order.DATE | Order.TIMESTAMP if is_infinite(value, kind):
+            return infinity_text(int(value))
         case Order.DATE:
             return date_text(int(value))
         case Order.TIME:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from functools import cache
 from typing import Any
 
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 
 from penstock.errors import InvalidError
 from penstock.model.columns import Column
+from penstock.partitioning.arrow import in_units, instants
 from penstock.storage.duckdb_files import connect
 from penstock.storage.parquet.schema import WellKnownBinary, file_field, file_type
 
@@ -169,18 +169,12 @@ def well_known_binary(array: pa.Array) -> pa.Array:
     return array.flatten()[array.type.get_field_index("wkb")]
 
 
-def _whole_seconds(column: Column, array: pa.Array) -> pa.Array:
-    return _rounded(array, timedelta(milliseconds=500), "second")
+def _instants(column: Column, array: pa.Array) -> pa.Array:
+    return instants(array, column.type).view(file_type(column))
 
 
 def _milliseconds(column: Column, array: pa.Array) -> pa.Array:
-    return _rounded(array, timedelta(microseconds=500), "millisecond").cast(pa.timestamp("ms"))
-
-
-def _rounded(array: pa.Array, half: timedelta, unit: str) -> pa.Array:
-    """To the nearest, halves up: DuckDB's cast."""
-    values = array.cast(pa.timestamp("us"))
-    return pc.floor_temporal(pc.add_checked(values, pa.scalar(half, pa.duration("us"))), unit=unit)
+    return in_units(instants(array, column.type), column.type).view(file_type(column))
 
 
 _CONVERSIONS: dict[str, Callable[[Column, pa.Array], pa.Array]] = {
@@ -189,6 +183,7 @@ _CONVERSIONS: dict[str, Callable[[Column, pa.Array], pa.Array]] = {
     "uuid": _uuid,
     "json": _json,
     "geometry": _geometry,
-    "timestamp_s": _whole_seconds,
+    "timestamp_s": _instants,
     "timestamp_ms": _milliseconds,
+    "timestamp_ns": _instants,
 }
