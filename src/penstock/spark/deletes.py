@@ -17,6 +17,7 @@ from penstock.spark.duckdb_reader import read_positions
 from penstock.spark.jvm import file_index
 from penstock.spark.planner import Planner
 from penstock.spark.relation import file_rows, parquet_rows, records
+from penstock.spark.workers import map_in_workers
 from penstock.storage.sealed_keys import Seal
 
 FILE, POSITION, DELETED_IN = "_penstock_deleted_file", "_penstock_deleted_position", "_penstock_deleted_in"
@@ -84,7 +85,7 @@ def _read_in_python(
         return file.data_file_id, file.begin_snapshot, file.path, seal.close(file.encryption_key, file.path)
 
     index = _index(spark, planner, leader, kind, constants, constants_of)
-    return file_rows(spark, index).mapInArrow(read, _POSITIONS)
+    return map_in_workers(file_rows(spark, index), read, _POSITIONS)
 
 
 def _index(

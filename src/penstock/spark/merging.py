@@ -17,6 +17,7 @@ from penstock.model.evolution import find_at
 from penstock.spark.assignment import assigned_values, default_values, quoted
 from penstock.spark.changing import POSITION, SOURCE, SOURCE_NAME, WRITTEN
 from penstock.spark.join_keys import JoinKey, join_keys, repeated, summary
+from penstock.spark.keeping import Keep
 from penstock.spark.scan import FILE
 from penstock.spark.target_rows import ROW, TargetRows
 
@@ -45,7 +46,7 @@ class Merging:
     columns: tuple[Column, ...]
     clauses: tuple[Clause, ...]
     target: TargetRows
-    source: DataFrame  # kept by the executors, each row with its number
+    source: DataFrame  # kept, each row with its number
     on: SparkColumn
 
     def in_case(self, *cases: Case) -> dict[int, Clause]:
@@ -175,11 +176,11 @@ class Merging:
             )
 
 
-def numbered(source: DataFrame) -> DataFrame:
-    """The source, computed once and kept by the executors: it is looked at several times and must not change."""
+def numbered(source: DataFrame, keep: Keep) -> DataFrame:
+    """The source, computed once and kept: it is looked at several times and must not change."""
     if SOURCE in source.columns:
         raise InvalidError(f"the source has a column {SOURCE}, which is Penstock's own name; rename it")
-    return source.withColumn(SOURCE, F.monotonically_increasing_id()).localCheckpoint()
+    return keep(source.withColumn(SOURCE, F.monotonically_increasing_id()))
 
 
 def _chosen(clauses: Mapping[int, Clause]) -> SparkColumn:

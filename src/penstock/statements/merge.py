@@ -6,6 +6,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 
 from penstock.spark.changing import CONTROLS, change_rows
+from penstock.spark.keeping import keeping
 from penstock.spark.merging import Clause, Merging, numbered
 from penstock.spark.scan import Contents, Scan
 from penstock.spark.target_rows import target_rows
@@ -29,15 +30,16 @@ def merge(
     """First the rows that are there, then those of the source that matched none of them."""
     check_writable(target.columns)
     rows = target_rows(scan, contents)
-    merging = Merging(target.info.full_name, target.columns, clauses, rows, numbered(source), on)
-    changed = merging.changed_rows()
-    if merging.writes:
-        done = change(transaction, target, scan, changed)
-    else:
-        done = [change_rows(changed.select(*CONTROLS), None, target.info.path)]
-        remove.stage(transaction, target.info, remove.removal_of(transaction, target, scan, done[0]))
-    if merging.inserts:
-        matched = done[0].sources
-        for other in done[1:]:
-            matched = matched.union(other.sources)
-        insert_assigned(transaction, target, merging.new_rows(matched))
+    with keeping() as keep:
+        merging = Merging(target.info.full_name, target.columns, clauses, rows, numbered(source, keep), on)
+        changed = merging.changed_rows()
+        if merging.writes:
+            done = change(transaction, target, scan, changed, keep)
+        else:
+            done = [change_rows(changed.select(*CONTROLS), None, target.info.path, keep)]
+            remove.stage(transaction, target.info, remove.removal_of(transaction, target, scan, done[0]))
+        if merging.inserts:
+            matched = done[0].sources
+            for other in done[1:]:
+                matched = matched.union(other.sources)
+            insert_assigned(transaction, target, merging.new_rows(matched))
