@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from interop.catalogs import Catalog
 from interop.compare import assert_same_tables, query
 from interop.reference import METADATA
 from interop.writing import attached
 from penstock import Snapshot
+from penstock.spark import changing, writing
+from penstock.spark.writing import Written, gathered
 
 ODD_NAMES = "id INT, `emoji 😀` STRING, ctid STRING, `a.b` STRING, `q\"u'o` STRING, `ba``ck` STRING"
 INLINED, FILED = "inlined_insert", "inserted_into_table"
@@ -50,6 +55,37 @@ def test_the_limit_counts_the_rows_of_all_tasks(catalog: Catalog, spark: SparkSe
                 "INSERT INTO t VALUES (1000, 'x', 2)",
             )
     assert_same_tables(catalog, spark, "t")
+
+
+def test_rows_beyond_the_limit_never_visit_the_driver(
+    file_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of eight tasks has few enough rows for the catalog, all of them have not."""
+    visited: list[int] = []
+
+    def noted(rows: Iterable[Row]) -> Written:
+        told = list(rows)
+        blobs = [row.rows for row in told if row.rows is not None]
+        visited.append(sum(batch.num_rows for blob in blobs for batch in pa.ipc.open_stream(blob)))
+        return gathered(told)
+
+    for module in (writing, changing):
+        monkeypatch.setattr(module, "gathered", noted)
+    rows = spark.range(0, 80, 1, 8).selectExpr("CAST(id AS INT) AS id", "id % 3 AS p")
+    with attached(file_catalog, spark, data_inlining_row_limit=60) as lake:
+        table = lake.create_table("t", "id INT, p BIGINT", partitioned_by=["p"])
+        made = [
+            table.append(rows, distribution="none"),
+            table.append(rows.where("id < 60"), distribution="none"),
+        ]
+        assert kinds(*made) == [FILED, INLINED]
+        assert visited == [0, 60]
+        assert table.files().count() == 3  # the rows of all tasks together, a file for each partition
+        table.update({"p": "p + 10"}, "id % 2 = 1")
+        assert sum(visited) == 60
+        table.update({"p": "p + 10"}, "id = 8")
+        assert sum(visited) == 62
+    assert_same_tables(file_catalog, spark, "t")
 
 
 def test_rows_that_the_catalog_cannot_hold_go_to_files(catalog: Catalog, spark: SparkSession) -> None:

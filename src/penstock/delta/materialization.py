@@ -18,6 +18,7 @@ from penstock.delta.values import directory, from_text, log_path, texts
 from penstock.delta.verification import Finding, Report, check_file
 from penstock.model.columns import Column
 from penstock.spark.tasks import writing_tasks
+from penstock.spark.workers import map_in_workers
 from penstock.storage.filesystems import make_directory, open_file, open_output
 from penstock.storage.parquet.names import new_file_name, new_write_id
 from penstock.storage.parquet.schema import columns_with_statistics, file_schema
@@ -101,8 +102,9 @@ def filled(scan: Scan, files: Sequence[AddFile]) -> list[tuple[AddFile, AddFile]
     write_id = new_write_id()
     own = columns[len(columns) - partitions :]
     job = FillJob(scan.root, own, _types(scan), scan.schema.mapping != "none", write_id)
-    with writing_tasks(scan.spark, scan.root, write_id):
+    with writing_tasks(scan.spark, scan.root, write_id) as written:
         told: list[tuple[int, str, int]] = _run(scan, job, files)
+        written.tell(path for _, path, _ in told)
     now = int(time.time() * 1000)
     return [
         (
@@ -119,7 +121,7 @@ def _run(scan: Scan, job: CheckJob | FillJob, files: Sequence[AddFile]) -> list[
     tasks = min(len(files), 4 * scan.spark.sparkContext.defaultParallelism)
     rows = [(number, scan.path_of(file), json.dumps(dict(file.partition_values))) for number, file in enumerate(files)]
     given = scan.spark.createDataFrame(rows, _TASK).repartition(tasks)
-    return [pickle.loads(row.told) for row in given.mapInArrow(job, _RESULT).collect()]
+    return [pickle.loads(row.told) for row in map_in_workers(given, job, _RESULT).collect()]
 
 
 def _types(scan: Scan) -> dict[str, str]:

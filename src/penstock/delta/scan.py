@@ -23,6 +23,7 @@ from penstock.predicates import Implication, Nothing, implied_by
 from penstock.spark.assignment import quoted
 from penstock.spark.jvm import file_index
 from penstock.spark.relation import ROW_INDEX, parquet_rows, records
+from penstock.spark.workers import map_in_workers
 from penstock.storage.paths import folder, is_local
 
 FILE, POSITION = "_penstock_file", "_penstock_position"
@@ -100,11 +101,9 @@ class Scan:
     def _thinned(self, numbers: Sequence[int], with_file: bool) -> DataFrame:
         """The rows of files with deletion vectors, which tasks read."""
         vectors = [(number, *_vector(self.files[number])) for number in numbers]
-        gone = (
-            self.spark.createDataFrame(vectors, _VECTOR)
-            .repartition(min(len(vectors), self.spark.sparkContext.defaultParallelism))
-            .mapInArrow(_VectorReader(self.root), _POSITIONS)
-        )
+        tasks = min(len(vectors), self.spark.sparkContext.defaultParallelism)
+        given = self.spark.createDataFrame(vectors, _VECTOR).repartition(tasks)
+        gone = map_in_workers(given, _VectorReader(self.root), _POSITIONS)
         left = self._rows(numbers, True, with_position=True).join(gone, [FILE, POSITION], "left_anti")
         names = [quoted(item.name) for item in self.schema.struct.fields]
         return left.select(*names, *([FILE] if with_file else []))

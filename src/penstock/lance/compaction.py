@@ -19,6 +19,7 @@ from penstock.lance.statements import each
 from penstock.lance.store import Store
 from penstock.lance.writing import ROWS_PER_FILE, new_write_id
 from penstock.spark.tasks import writing_tasks
+from penstock.spark.workers import map_in_workers
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -63,7 +64,7 @@ def compact(manifest: Manifest, scan: Scan, rows_per_fragment: int = ROWS_PER_FI
     spark = scan.spark
     given = spark.createDataFrame(tasks, _TASK).repartition(len(tasks))
     with writing_tasks(spark, None, new_write_id()):
-        done = given.mapInArrow(CompactJob(scan.store, versions), _RESULT).collect()
+        done = map_in_workers(given, CompactJob(scan.store, versions), _RESULT).collect()
     results: dict[str, list[str]] = defaultdict(list)
     for row in done:
         results[row.leaf].append(row.result)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.errors import ConflictError
@@ -24,9 +25,10 @@ from penstock.lance.statements import each
 from penstock.lance.store import Store
 from penstock.lance.writing import new_write_id
 from penstock.spark.assignment import as_column
-from penstock.spark.crossing import unweighed_batches
+from penstock.spark.crossing import handed_over
 from penstock.spark.removing import has_subquery
 from penstock.spark.tasks import writing_tasks
+from penstock.spark.workers import map_in_workers
 
 _FRAGMENT = "_penstock_fragment"
 _RESULT = "leaf string, fragment bigint, left string, rows bigint"
@@ -109,9 +111,12 @@ def _thinned(scan: Scan, predicate: SparkColumn, whole: Sequence[Leaf]) -> list[
     )
     together = places.repartition(LEAF, _FRAGMENT).sortWithinPartitions(LEAF, _FRAGMENT)
     job = DeleteJob(scan.store, {leaf.object_id: (leaf.location, _version(leaf)) for leaf in partial.leaves})
-    spark = scan.spark
-    with unweighed_batches(spark), writing_tasks(spark, None, new_write_id()):
-        told = together.mapInArrow(job, _RESULT).collect()
+
+    def attempt(rows: DataFrame) -> list[Row]:
+        with writing_tasks(scan.spark, None, new_write_id()):
+            return map_in_workers(rows, job, _RESULT).collect()
+
+    told = handed_over(together, attempt)
     by_leaf: dict[str, list[Any]] = defaultdict(list)
     for row in told:
         by_leaf[row.leaf].append(row)

@@ -25,6 +25,7 @@ from penstock.predicates import Implication, Nothing, implied_by
 from penstock.spark.jvm import file_index
 from penstock.spark.relation import file_rows, records
 from penstock.spark.types import Reading
+from penstock.spark.workers import map_in_workers
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -62,7 +63,7 @@ class Scan:
         reader = Reader(self.store, types, to_arrow_schema(schema, timezone="UTC"), addresses)
         description = f"penstock lance {self.name}"
         index = file_index(self.spark, answer(self.planner), FRAGMENT, {}, self.size, description)
-        return file_rows(self.spark, index).mapInArrow(reader, schema)
+        return map_in_workers(file_rows(self.spark, index), reader, schema)
 
     def only(self, leaves: Sequence[Leaf]) -> Scan:
         """The same of fewer leaves."""

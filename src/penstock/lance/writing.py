@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -23,8 +23,9 @@ from penstock.lance.names import directory
 from penstock.lance.store import Store
 from penstock.model.columns import Column
 from penstock.model.types import Type
-from penstock.spark.crossing import in_batches_of, unweighed_batches
+from penstock.spark.crossing import handed_over, in_batches_of
 from penstock.spark.tasks import writing_tasks
+from penstock.spark.workers import map_in_workers
 from penstock.spark.writing import Distribution, distributed, grouping
 from penstock.storage.filesystems import (
     delete_directory,
@@ -57,6 +58,12 @@ class WrittenLeaf:
     version: int | None
     fragments: Sequence[str] = field(repr=False)
     rows: int
+
+    @property
+    def files(self) -> list[str]:
+        """The paths of the fragments' files below the namespace's root."""
+        found = [file["path"] for fragment in self.fragments for file in json.loads(fragment)["files"]]
+        return [f"{self.location}/data/{path}" for path in found]
 
 
 @dataclass(frozen=True)
@@ -153,10 +160,13 @@ def run(frame: DataFrame, job: WriteJob, distribution: Distribution, columns: Se
     by_id = {column.id: frame.columns[place] for place, column in enumerate(columns)}
     keys = [grouping(item.transform, F.col(by_id[number])) for item in job.definition.fields for number in item.sources]
     spread = distributed(frame, keys, _FRAGMENT_BYTES, distribution)
-    spark = frame.sparkSession
-    with unweighed_batches(spark), journal(job.store, job.write_id), writing_tasks(spark, None, job.write_id):
-        rows = spread.mapInArrow(job, _RESULT).collect()
-    return [pickle.loads(row.written) for row in rows]
+
+    def attempt(rows: DataFrame) -> list[WrittenLeaf]:
+        with journal(job.store, job.write_id) as told, writing_tasks(rows.sparkSession, None, job.write_id):
+            told += [pickle.loads(row.written) for row in map_in_workers(rows, job, _RESULT).collect()]
+        return told
+
+    return handed_over(spread, attempt)
 
 
 def new_write_id() -> str:
@@ -164,22 +174,34 @@ def new_write_id() -> str:
 
 
 @contextmanager
-def journal(store: Store, write_id: str) -> Iterator[None]:
-    """A job whose tasks `note` the files that they write: when it fails, those are removed."""
+def journal(store: Store, write_id: str) -> Iterator[list[WrittenLeaf]]:
+    """A job whose tasks `note` the files that they write: when it fails, those are removed.
+
+    When it comes through, those that are not in what the tasks told, which goes into the list: a task was tried again.
+    """
     directory = f"{store.root}{_JOURNALS}{write_id}/"
     make_directory(directory)
+    told: list[WrittenLeaf] = []
     try:
-        yield
+        yield told
+        notes = list(list_files(directory))
+        if len(notes) > len(told):
+            _delete_noted(store, notes, {name for leaf in told for name in leaf.files})
     except BaseException:
-        for path in list_files(directory):
-            with open_file(path) as file:
-                for name in json.loads(file.read()):
-                    delete_file(store.uri(name))
+        _delete_noted(store, list(list_files(directory)))
         raise
     finally:
         for path in list(list_files(directory)):
             delete_file(path)
         delete_directory(directory)
+
+
+def _delete_noted(store: Store, notes: Sequence[str], keep: Container[str] = ()) -> None:
+    for note in notes:
+        with open_file(note) as file:
+            for name in json.loads(file.read()):
+                if name not in keep:
+                    delete_file(store.uri(name))
 
 
 def _note(store: Store, write_id: str, files: Sequence[str]) -> None:

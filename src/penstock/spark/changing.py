@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -12,10 +13,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.spark.crossing import unweighed_batches
+from penstock.spark.crossing import handed_over
+from penstock.spark.keeping import Keep
 from penstock.spark.scan import FILE
 from penstock.spark.tasks import writing_tasks
-from penstock.spark.writing import Job, Written, gathered
+from penstock.spark.workers import map_in_workers
+from penstock.spark.writing import Gathering, Job, Written, gathered, gathering
 from penstock.storage.parquet.names import new_write_id
 
 # What conditions and values may call the table, and the rows that are merged into it.
@@ -88,7 +91,7 @@ class ChangeJob:
 
 @dataclass(frozen=True)
 class Changed:
-    """What the tasks did: the new rows, the files that lose rows, and, kept by the executors, which rows those are."""
+    """What the tasks did: the new rows, the files that lose rows, and, kept, which rows those are."""
 
     written: Written
     touched: frozenset[int]
@@ -104,19 +107,28 @@ class Changed:
     def sources(self) -> DataFrame:
         """The numbers of the source's rows that matched, with repetitions."""
         found = self.results.where("sources IS NOT NULL").select("sources")
-        return found.mapInArrow(_unpacked, f"{SOURCE} bigint")
+        return map_in_workers(found, _unpacked, f"{SOURCE} bigint")
 
 
-def change_rows(frame: DataFrame, writer: Job | None, directory: str) -> Changed:
-    """Let the tasks write. The results stay with the executors, so that no row is looked at twice."""
-    spark = frame.sparkSession
+def change_rows(frame: DataFrame, writer: Job | None, directory: str, keep: Keep) -> Changed:
+    """Let the tasks write. The results are kept, so that no row is looked at twice."""
     write_id = writer.plan.write_id if writer else new_write_id()
-    with unweighed_batches(spark), writing_tasks(spark, directory, write_id):
-        results = frame.mapInArrow(ChangeJob(writer), _RESULT).localCheckpoint()
-        placed = F.col("positions").isNotNull().alias("placed")
-        told = results.where("sources IS NULL").select("file", "rows", "touched", placed).collect()
-    touched = frozenset(row.touched for row in told if row.touched is not None)
-    return Changed(gathered(told), touched, any(row.placed for row in told), results)
+
+    def attempt(rows: DataFrame) -> Changed:
+        with writing_tasks(rows.sparkSession, directory, write_id) as files:
+            results = keep(map_in_workers(rows, ChangeJob(writer), _RESULT))
+            flags = [F.col(name).isNotNull().alias(f"has_{name}") for name in ("rows", "positions")]
+            told = results.where("sources IS NULL").select("file", "touched", *flags).collect()
+            written = Written([pickle.loads(row.file) for row in told if row.file is not None])
+            if writer and any(row.has_rows for row in told):
+                held = results.where("rows IS NOT NULL").select("file", "rows")
+                few = gathered(gathering(held, Gathering(writer, others=bool(written.files))).collect())
+                written = Written([*written.files, *few.files], few.held)
+            files.tell(written.paths)
+        touched = frozenset(row.touched for row in told if row.touched is not None)
+        return Changed(written, touched, any(row.has_positions for row in told), results)
+
+    return handed_over(frame, attempt)
 
 
 def positions_of(packed: bytes) -> Numbers:

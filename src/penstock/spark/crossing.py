@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
@@ -12,30 +12,94 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.spark.jvm import catalyst_column, catalyst_expression
+from penstock.spark.assignment import quoted
+from penstock.spark.jvm import catalyst_column, catalyst_expression, in_session_with
 
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+_BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _SPARKS_BATCH_BYTES = "67108864b"
-_NO_LIMIT = str(2**31 - 1)
+_NO_LIMIT = 2**31 - 1
+_MOST_BYTES = 64 * 2**20  # of a batch, on either side
+MOST_VARIABLE_BYTES = 64 * 2**10  # of a row that need not be weighed
+_VALUE_BYTES = 17  # of a decimal, the widest value of a fixed size, and whether it is there
+_FIXED = (
+    T.NumericType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType, T.TimeType, T.DayTimeIntervalType,
+    T.YearMonthIntervalType, T.NullType,
+)  # fmt: skip
+WIDE_ROW = "penstock: a row is too wide to be counted instead of weighed"
 _MOST_DIGITS_OF_A_LONG = 18
 
 Decimals = tuple[tuple[int, int, int], ...]  # position, precision, scale
+_T = TypeVar("_T")
 
 
-@contextmanager
-def unweighed_batches(spark: SparkSession) -> Iterator[None]:
-    """Let Spark end its batches by their rows alone, unless the user set a size.
+class WideRowError(Exception):
+    """A row is too wide for batches that end by their count."""
 
-    To know a batch's size Spark goes through all of its vectors after every row: half the CPU time of a write.
+
+def handed_over(frame: DataFrame, attempt: Callable[[DataFrame], _T]) -> _T:
+    """What an attempt makes of the rows, which Python gets in batches of few enough bytes.
+
+    To know a batch's size Spark goes through all of its vectors after every row: half the CPU time of a write of narrow
+    rows. So it counts them, and the attempt fails with a WideRowError at the first that is not narrow: then it is made
+    again, and Spark weighs.
     """
-    if spark.conf.get(_BATCH_BYTES) != _SPARKS_BATCH_BYTES:
-        yield
-        return
-    spark.conf.set(_BATCH_BYTES, _NO_LIMIT)
-    try:
-        yield
-    finally:
-        spark.conf.unset(_BATCH_BYTES)
+    counted = _counted(frame)
+    if counted is not None:
+        try:
+            return attempt(counted)
+        except WideRowError:
+            pass
+    return attempt(frame)
+
+
+def _counted(frame: DataFrame) -> DataFrame | None:
+    """The rows in batches that end by their count, whose tasks fail at a wide row.
+
+    None where Spark is to weigh: the user set a size, or there are values whose size takes a walk through them. The
+    settings are those of a session that no one else has.
+    """
+    spark = frame.sparkSession
+    fields = frame.schema.fields
+    values = [(field.dataType, F.col(quoted(field.name))) for field in fields]
+    sizes = [_sizes(kind, value) for kind, value in values]
+    known = [size for found in sizes if found is not None for size in found]
+    if None in sizes or spark.conf.get(_BATCH_BYTES) != _SPARKS_BATCH_BYTES:
+        return None
+    if known:
+        total = reduce(SparkColumn.__add__, (F.coalesce(size.cast("bigint"), F.lit(0)) for size in known))
+        first = next(place for place, found in enumerate(sizes) if found)
+        wide = F.when(total > MOST_VARIABLE_BYTES, F.raise_error(F.lit(WIDE_ROW))).otherwise(values[first][1])
+        frame = frame.withColumn(fields[first].name, wide)
+    width = _VALUE_BYTES * _leaves(frame.schema) + (MOST_VARIABLE_BYTES if known else 0)
+    rows = max(1, min(_rows_of(spark), _MOST_BYTES // width))
+    return in_session_with(frame, {_BATCH_BYTES: str(_NO_LIMIT), _BATCH_ROWS: str(rows)})
+
+
+def _rows_of(spark: SparkSession) -> int:
+    """How many rows of a batch the user allows."""
+    rows = int(str(spark.conf.get(_BATCH_ROWS)))
+    return rows if rows > 0 else _NO_LIMIT
+
+
+def _sizes(kind: T.DataType, value: SparkColumn) -> list[SparkColumn] | None:
+    """The bytes of the parts of a value that can be of any size; None where it takes more than a glance to know."""
+    match kind:
+        case T.StringType() | T.BinaryType():
+            return [F.octet_length(value)]
+        case T.ArrayType(elementType=T.DataType() as item) if isinstance(item, _FIXED):
+            return [F.size(value) * F.lit(_VALUE_BYTES).cast("bigint")]
+        case T.MapType(keyType=key, valueType=item) if isinstance(key, _FIXED) and isinstance(item, _FIXED):
+            return [F.size(value) * F.lit(2 * _VALUE_BYTES).cast("bigint")]
+        case T.StructType(fields=fields):
+            parts = [_sizes(field.dataType, value.getField(field.name)) for field in fields]
+            return None if None in parts else [size for part in parts for size in part or ()]
+        case _:
+            return [] if isinstance(kind, _FIXED) else None
+
+
+def _leaves(kind: T.DataType) -> int:
+    return sum(_leaves(field.dataType) for field in kind.fields) if isinstance(kind, T.StructType) else 1
 
 
 def with_decimals_as_longs(frame: DataFrame) -> tuple[DataFrame, Decimals]:
@@ -73,15 +137,16 @@ def with_decimals(batch: pa.RecordBatch, decimals: Decimals) -> pa.RecordBatch:
 
 
 def in_batches_of(rows: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of at least as many, but for the last."""
+    """The same rows in batches of at least as many, but for the last, and for wide ones."""
     gathered: list[pa.RecordBatch] = []
-    count = 0
+    count = size = 0
     for batch in batches:
         gathered.append(batch)
         count += batch.num_rows
-        if count >= rows:
+        size += batch.nbytes
+        if count >= rows or size >= _MOST_BYTES:
             yield _joined(gathered)
-            gathered, count = [], 0
+            gathered, count, size = [], 0, 0
     if gathered:
         yield _joined(gathered)
 

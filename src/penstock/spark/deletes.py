@@ -18,6 +18,7 @@ from penstock.spark.duckdb_reader import read_positions
 from penstock.spark.jvm import file_index
 from penstock.spark.planner import Planner
 from penstock.spark.relation import file_rows, parquet_rows, records
+from penstock.spark.workers import map_in_workers
 from penstock.storage.sealed_keys import Seal
 
 FILE, POSITION, DELETED_IN = "_penstock_deleted_file", "_penstock_deleted_position", "_penstock_deleted_in"
@@ -86,7 +87,8 @@ class _Source:
         def constants_of(file: DeleteFile) -> tuple[object, ...]:
             return file.data_file_id, file.begin_snapshot, file.path, seal.close(file.encryption_key, file.path)
 
-        return file_rows(self.spark, self._index(constants, constants_of)).mapInArrow(read, _POSITIONS)
+        index = self._index(constants, constants_of)
+        return map_in_workers(file_rows(self.spark, index), read, _POSITIONS)
 
     def _index(self, constants: T.StructType, constants_of: Callable[[DeleteFile], tuple[object, ...]]) -> Any:
         def plan(filters: str) -> str:

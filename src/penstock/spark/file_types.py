@@ -30,6 +30,7 @@ from penstock.spark.types import (
     rounded_timestamp,
     timestamp_from_nanoseconds,
 )
+from penstock.spark.workers import map_in_workers
 from penstock.storage.filesystems import open_file
 
 _MOST_TASKS = 200
@@ -67,7 +68,7 @@ def _asked(spark: SparkSession, files: Sequence[DataFile], question: Question) -
         return {}
     paths = spark.createDataFrame([(file.id, file.path) for file in files], "file long, location string")
     jobs = paths.repartition(min(len(files), _MOST_TASKS))
-    rows = jobs.mapInArrow(partial(_read_footers, question=question), _ANSWER).collect()
+    rows = map_in_workers(jobs, partial(_read_footers, question=question), _ANSWER).collect()
     return {row["file"]: row["answer"] for row in rows}
 
 

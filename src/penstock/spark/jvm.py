@@ -12,6 +12,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.column import Column as ClassicColumn
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.types import StructType
 
 from penstock.spark.planning_errors import FAILED, noted
@@ -105,6 +106,24 @@ def filter_text(frame: DataFrame, predicate: SparkColumn) -> str:
 def activate(spark: SparkSession) -> None:
     """Make a session the one of this thread, which Spark asks for settings when it plans."""
     _jvm(spark).SparkSession.setActiveSession(spark._jsparkSession)
+
+
+def in_session_with(frame: DataFrame, settings: Mapping[str, str]) -> DataFrame:
+    """A query in a session of its own, which differs from its user's in a few settings: they change for no one else."""
+    own = frame.sparkSession._jsparkSession.cloneSession()
+    for key, value in settings.items():
+        own.conf().set(key, value)
+    return _in_session(frame, own)
+
+
+def in_own_session(frame: DataFrame) -> DataFrame:
+    """A query back in the session of its user."""
+    return _in_session(frame, frame.sparkSession._jsparkSession)
+
+
+def _in_session(frame: DataFrame, session: Any) -> DataFrame:
+    datasets = _jvm(frame.sparkSession).org.apache.spark.sql.classic.Dataset
+    return ClassicDataFrame(datasets.ofRows(session, query_execution(frame).analyzed()), frame.sparkSession)
 
 
 def query_execution(frame: DataFrame) -> Any:

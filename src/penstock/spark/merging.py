@@ -22,6 +22,7 @@ from penstock.spark.assignment import assigned_values, default_values, quoted
 from penstock.spark.changing import POSITION, SOURCE, SOURCE_NAME, WRITTEN
 from penstock.spark.join_keys import JoinKey, Summary, join_keys, repeated, summary
 from penstock.spark.jvm import filter_text
+from penstock.spark.keeping import Keep
 from penstock.spark.scan import FILE
 from penstock.spark.target_rows import ROW, TargetRows
 from penstock.spark.types import has_nanoseconds
@@ -51,7 +52,7 @@ class Merging:
     columns: tuple[Column, ...]
     clauses: tuple[Clause, ...]
     target: TargetRows
-    source: DataFrame  # kept by the executors, each row with its number
+    source: DataFrame  # kept, each row with its number
     on: SparkColumn
 
     def in_case(self, *cases: Case) -> dict[int, Clause]:
@@ -215,11 +216,11 @@ def check(table: str, target: TargetRows, source: DataFrame, on: SparkColumn, cl
         frame.select(*(clause.values or {}).values(), *([] if clause.condition is None else [clause.condition]))
 
 
-def numbered(source: DataFrame) -> DataFrame:
-    """The source, computed once and kept by the executors: it is looked at several times and must not change."""
+def numbered(source: DataFrame, keep: Keep) -> DataFrame:
+    """The source, computed once and kept: it is looked at several times and must not change."""
     if SOURCE in source.columns:
         raise InvalidError(f"the source has a column {SOURCE}, which is Penstock's own name; rename it")
-    return source.withColumn(SOURCE, F.monotonically_increasing_id()).localCheckpoint()
+    return keep(source.withColumn(SOURCE, F.monotonically_increasing_id()))
 
 
 def _chosen(clauses: Mapping[int, Clause]) -> SparkColumn:

@@ -15,11 +15,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.spark.changing import positions_of
-from penstock.spark.crossing import unweighed_batches
 from penstock.spark.explain import pushed_filters
 from penstock.spark.jvm import query_execution
 from penstock.spark.scan import FILE, Contents, Scan
 from penstock.spark.tasks import writing_tasks
+from penstock.spark.workers import map_in_workers
 from penstock.storage.delete_files import (
     DeletableFile,
     Positions,
@@ -90,10 +90,11 @@ def _by_file(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int | None, Po
 def remove_rows(places: DataFrame, job: RemovalJob) -> list[Removed]:
     """Let the tasks write the delete files of rows given by file and packed positions."""
     together = places.repartition(F.col(FILE)).sortWithinPartitions(FILE)
-    spark = places.sparkSession
-    with unweighed_batches(spark), writing_tasks(spark, job.directory, job.write_id):
-        found = together.mapInArrow(job, _RESULT).collect()
-    return [pickle.loads(row.removed) for row in found]
+    with writing_tasks(places.sparkSession, job.directory, job.write_id) as files:
+        found = map_in_workers(together, job, _RESULT).collect()
+        removed: list[Removed] = [pickle.loads(row.removed) for row in found]
+        files.tell(one.delete.path for one in removed if one.delete)
+    return removed
 
 
 def has_subquery(frame: DataFrame) -> bool:

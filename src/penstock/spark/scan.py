@@ -43,6 +43,7 @@ from penstock.spark.planner import Planner
 from penstock.spark.relation import ROW_INDEX, file_rows, parquet_rows
 from penstock.spark.shape import Shape, shown_schema
 from penstock.spark.types import FIELD_ID, Reading
+from penstock.spark.workers import map_in_workers
 from penstock.storage.paths import is_local
 from penstock.storage.sealed_keys import Seal
 
@@ -278,7 +279,7 @@ class Scan:
         index = self._index(answer(planner), DUCKDB_FILE, {}, group)
         others = (FILE, ROW_ID_START, CHANGED_IN, POSITION, EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT)
         schema = carried_schema(self.shape.columns, self.shape.nanoseconds, others)
-        rows = file_rows(self.spark, index).mapInArrow(read_rows(schema, seal), schema)
+        rows = map_in_workers(file_rows(self.spark, index), read_rows(schema, seal), schema)
         return BranchRows(rows, shown_columns(self.shape.columns, self.shape.nanoseconds), planner, index)
 
     def _finished(self, rows: BranchRows, group: FileGroup, contents: Contents) -> DataFrame:

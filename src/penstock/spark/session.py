@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from penstock.errors import UnsupportedError
@@ -15,6 +16,7 @@ _REQUIRED = {
     "spark.sql.parquet.fieldId.read.enabled": "true",
     "spark.sql.timeType.enabled": "true",
 }
+# For a session that Penstock itself starts: on one that is there already, they would change its user's other queries.
 _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -27,24 +29,27 @@ _LOCAL = {
 def session(master: str = "local[2]", app_name: str = "penstock", **settings: str) -> SparkSession:
     """A local Spark session with the settings Penstock needs.
 
-    Settings are given with underscores for dots (`spark_driver_memory="8g"`) or as a mapping with `**{...}`.
+    Settings are given with underscores for dots (`spark_driver_memory="8g"`) or as a mapping with `**{...}`. Where this
+    process has a session already, that is the one: it gets what Penstock needs and the settings given here, no others.
     """
     # A JVM started in the C locale cannot open files whose names are not ASCII.
     os.environ.setdefault("LC_ALL", "C.UTF-8")
     # Workers must find Penstock too: PySpark would start the first `python3` on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(master).appName(app_name)
+    is_new = SparkContext._active_spark_context is None
     chosen = {key.replace("_", ".") if "." not in key else key: value for key, value in settings.items()}
-    for key, value in {**_LOCAL, **_REQUIRED, **chosen}.items():
+    builder = SparkSession.builder.master(master).appName(app_name) if is_new else SparkSession.builder
+    for key, value in {**(_LOCAL if is_new else {}), **_REQUIRED, **chosen}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    if is_new:
+        spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 
 def prepare(spark: SparkSession | None) -> SparkSession:
     """The session to use, with what can be set at run time set; what cannot is an error that says so."""
-    chosen = spark or SparkSession.getActiveSession() or session()
+    chosen = spark or _running() or session()
     if not hasattr(chosen, "_jsparkSession"):
         raise UnsupportedError(
             "Penstock plans scans inside the driver's JVM, which a Spark Connect session does not reach; "
@@ -59,3 +64,11 @@ def prepare(spark: SparkSession | None) -> SparkSession:
             chosen.conf.set(key, value)
     install_rules(chosen)
     return chosen
+
+
+def _running() -> SparkSession | None:
+    """The session of this thread, else the process's: a new thread has none of its own."""
+    found = SparkSession.getActiveSession()
+    if found is None and SparkContext._active_spark_context is not None:
+        found = SparkSession.builder.getOrCreate()
+    return found

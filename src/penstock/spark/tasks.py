@@ -4,34 +4,57 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock import errors
 from penstock.errors import InvalidError, PenstockError
 from penstock.spark.assignment import MISFIT
+from penstock.spark.crossing import WIDE_ROW, WideRowError
+from penstock.spark.workers import other_python
 from penstock.storage.parquet import delete_written
 
 _RAISED = re.compile(r"penstock\.errors\.(\w+): (.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 _MISFIT = re.compile(re.escape(MISFIT) + r"(column .*? does not fit [\w(),]+)", re.DOTALL)
+_LOST = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block \w+ not found")
 _LONGEST_WAIT = 30.0  # seconds, for tasks that are being killed
+_LONGEST_WAIT_FOR_NEWS = 5.0  # seconds, for what Spark tells its listeners
+
+
+@dataclass
+class TaskFiles:
+    """The files that the tasks of a job have told of, by their paths in its directory; None before they have."""
+
+    told: frozenset[str] | None = None
+
+    def tell(self, paths: Iterable[str]) -> None:
+        self.told = frozenset(paths)
 
 
 @contextmanager
-def writing_tasks(spark: SparkSession, directory: str | None, write_id: str) -> Iterator[None]:
+def writing_tasks(spark: SparkSession, directory: str | None, write_id: str) -> Iterator[TaskFiles]:
     """A job that fails leaves no file: not those of tasks that came through, nor of those that are still at it.
 
-    The files are those in `directory` with `write_id` in their names; without one, the caller removes them.
+    One that comes through leaves those that it told of: where a task was tried more than once, what the other attempts
+    wrote goes. The files are those in `directory` with `write_id` in their names; without one, the caller removes them.
     """
-    context, tag = spark.sparkContext, f"penstock-{write_id}"
+    context, tag = spark.sparkContext, f"penstock-{uuid4()}"
+    files = TaskFiles()
     context.addJobTag(tag)
     try:
         with raised_by_tasks():
-            yield
+            yield files
+        if directory is not None and files.told is not None and _tried_again(spark, tag):
+            _wait_for_tasks(spark, tag)
+            with suppress(OSError):  # the rows are all there
+                delete_written(directory, write_id, files.told)
     except BaseException:
         context.cancelJobsWithTag(tag)
         _wait_for_tasks(spark, tag)
@@ -43,6 +66,22 @@ def writing_tasks(spark: SparkSession, directory: str | None, write_id: str) -> 
         context.removeJobTag(tag)
 
 
+def _tried_again(spark: SparkSession, tag: str) -> bool:
+    """Whether a task of the jobs with a tag was tried more than once; also where Spark does not say so in time."""
+    tracker: Any = spark.sparkContext._jsc.sc().statusTracker()
+    end = time.monotonic() + _LONGEST_WAIT_FOR_NEWS
+    while any(job.status().toString() == "RUNNING" for job in _jobs(tracker, tag)):
+        if time.monotonic() > end:
+            return True
+        time.sleep(0.005)
+    store: Any = spark.sparkContext._jsc.sc().statusStore()
+    for stage in _stages(tracker, tag):
+        told = store.lastStageAttempt(stage.stageId())
+        if told.attemptId() or told.numFailedTasks() or told.numKilledTasks() or told.numActiveTasks():
+            return True
+    return False
+
+
 def _wait_for_tasks(spark: SparkSession, tag: str) -> None:
     """Wait until no task of the jobs with a tag runs: Spark kills them in its own time."""
     tracker: Any = spark.sparkContext._jsc.sc().statusTracker()
@@ -50,9 +89,17 @@ def _wait_for_tasks(spark: SparkSession, tag: str) -> None:
     running = True
     while running and time.monotonic() < end:
         time.sleep(0.1)
-        jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForTag(tag)]
-        stages = [tracker.getStageInfo(number) for job in jobs if job.isDefined() for number in job.get().stageIds()]
-        running = any(stage.isDefined() and stage.get().numActiveTasks() for stage in stages)
+        running = any(stage.numActiveTasks() for stage in _stages(tracker, tag))
+
+
+def _jobs(tracker: Any, tag: str) -> list[Any]:
+    found = [tracker.getJobInfo(number) for number in tracker.getJobIdsForTag(tag)]
+    return [job.get() for job in found if job.isDefined()]
+
+
+def _stages(tracker: Any, tag: str) -> list[Any]:
+    found = [tracker.getStageInfo(number) for job in _jobs(tracker, tag) for number in job.stageIds()]
+    return [stage.get() for stage in found if stage.isDefined()]
 
 
 @contextmanager
@@ -60,7 +107,9 @@ def raised_by_tasks() -> Iterator[None]:
     """Errors that Penstock raised on purpose inside a task, or that Spark met when it planned, as themselves."""
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
+        if WIDE_ROW in str(error):
+            raise WideRowError from None
         raised = _raised(str(error))
         if raised is None:
             raise
@@ -69,6 +118,15 @@ def raised_by_tasks() -> Iterator[None]:
 
 def _raised(text: str) -> PenstockError | None:
     """The error that Spark's text of it tells of."""
+    if _LOST.search(text):
+        return PenstockError(
+            "an executor was lost, and with it rows that it kept between two steps of this statement; nothing was"
+            " written: run it again, or set a checkpoint directory before (spark.sparkContext.setCheckpointDir),"
+            " which keeps them safe"
+        )
+    other = other_python(text)
+    if other:
+        return PenstockError(f"{other}; nothing was written")
     misfit = _MISFIT.search(text)
     if misfit:
         return InvalidError(f"{misfit[1]}; nothing was written")

@@ -17,9 +17,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from penstock.model.statistics import WrittenFile
 from penstock.model.types import Type
 from penstock.partitioning import Day, Hour, Month, Transform, Year
-from penstock.spark.crossing import Decimals, in_batches_of, unweighed_batches, with_decimals
+from penstock.spark.crossing import MOST_VARIABLE_BYTES, Decimals, handed_over, in_batches_of, with_decimals
 from penstock.spark.jvm import activate, query_execution
 from penstock.spark.tasks import raised_by_tasks, writing_tasks
+from penstock.spark.workers import map_in_workers
 from penstock.storage.parquet import WritePlan, write_files
 from penstock.storage.parquet.partitions import in_order
 from penstock.storage.parquet.sort_expressions import SortExpressions
@@ -69,8 +70,8 @@ class Job:
             if count > self.held_rows:
                 break
         if count <= self.held_rows:
-            if count:
-                yield _result(None, _to_ipc(held))
+            for piece in _pieces(held):
+                yield _result(None, _to_ipc(piece))
             return
         for file in self.files(in_batches_of(_ROWS_SPLIT_AT_ONCE if self.keys else 1, chain(held, rest))):
             yield _result(pickle.dumps(file), None)
@@ -99,29 +100,76 @@ class Job:
 
 
 @dataclass(frozen=True)
+class Gathering:
+    """The rows that tasks have held, put together by one task: given back if they are few in all, else written."""
+
+    job: Job
+    others: bool = False  # whether there are files already, so that the rows must become one too
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        files: list[bytes] = []
+        rest = self._held(batches, files)
+        held, count = [], 0
+        for batch in rest:
+            held.append(batch)
+            count += batch.num_rows
+            if count > self.job.held_rows or files or self.others:
+                break
+        is_many = count > self.job.held_rows or bool(files) or self.others
+        written = self.job.files(chain(held, rest)) if held and is_many else ()
+        for file in written:
+            yield _result(pickle.dumps(file), None)
+        for piece in [] if is_many else _pieces(held):
+            yield _result(None, _to_ipc(piece))
+        for told in files:
+            yield _result(told, None)
+
+    @staticmethod
+    def _held(batches: Iterable[pa.RecordBatch], files: list[bytes]) -> Iterator[pa.RecordBatch]:
+        """The rows among the results of tasks; their files are set aside."""
+        for batch in batches:
+            for result in batch.to_pylist():
+                if result["file"] is not None:
+                    files.append(result["file"])
+                else:
+                    yield from pa.ipc.open_stream(result["rows"])
+
+
+@dataclass(frozen=True)
 class Written:
-    """What the tasks made of the rows: files, and rows that were too few for one."""
+    """What the tasks made of the rows: files, or few rows in all."""
 
     files: Sequence[WrittenFile] = ()
     held: Sequence[pa.RecordBatch] = field(default=(), repr=False)
 
     @property
-    def held_count(self) -> int:
-        return sum(batch.num_rows for batch in self.held)
+    def paths(self) -> list[str]:
+        return [file.path for file in self.files]
 
 
 def run(frame: DataFrame, job: Job) -> Written:
     """Let the tasks write. When the job fails, the files of all its tasks are removed."""
-    spark = frame.sparkSession
-    with unweighed_batches(spark), writing_tasks(spark, job.plan.directory, job.plan.write_id):
-        rows = frame.mapInArrow(job, _RESULT).collect()
-    return gathered(rows)
+
+    def attempt(rows: DataFrame) -> Written:
+        with writing_tasks(rows.sparkSession, job.plan.directory, job.plan.write_id) as files:
+            results = map_in_workers(rows, job, _RESULT)
+            written = gathered((gathering(results, Gathering(job)) if job.held_rows else results).collect())
+            files.tell(written.paths)
+        return written
+
+    return handed_over(frame, attempt)
 
 
-def gathered(rows: Sequence[Row]) -> Written:
+def gathering(results: DataFrame, gather: Gathering) -> DataFrame:
+    """The results of tasks, with those that are rows made one of."""
+    return map_in_workers(results.repartition(1), gather, _RESULT)
+
+
+def gathered(rows: Iterable[Row]) -> Written:
     """What the tasks told."""
-    files = [pickle.loads(row.file) for row in rows if row.file is not None]
-    held = [batch for row in rows if row.rows is not None for batch in pa.ipc.open_stream(row.rows)]
+    told = list(rows)
+    files = [pickle.loads(row.file) for row in told if row.file is not None]
+    held = [batch for row in told if row.rows is not None for batch in pa.ipc.open_stream(row.rows)]
     return Written(files, held)
 
 
@@ -190,9 +238,16 @@ def _result(file: bytes | None, rows: bytes | None) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"file": [file], "rows": [rows]}, schema=_RESULT_ARROW)
 
 
-def _to_ipc(batches: Sequence[pa.RecordBatch]) -> bytes:
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, each piece no wider than a row may be on its way to Python."""
+    for batch in batches:
+        count = max(1, MOST_VARIABLE_BYTES * batch.num_rows // max(1, batch.nbytes))
+        for start in range(0, batch.num_rows, count):
+            yield batch.slice(start, count)
+
+
+def _to_ipc(batch: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batches[0].schema) as stream:
-        for batch in batches:
-            stream.write_batch(batch)
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
     return bytes(sink.getvalue())

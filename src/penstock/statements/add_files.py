@@ -16,6 +16,7 @@ from pyspark.sql import types as T  # noqa: N812
 from penstock.catalog.writing.added_files import known_mappings, known_paths, link_files
 from penstock.errors import InvalidError, PenstockError, UnsupportedError
 from penstock.model.columns import Column, find_column
+from penstock.spark.workers import map_in_workers
 from penstock.statements.target import Target
 from penstock.storage.parquet.name_matching import ForeignFile, Rules, described
 from penstock.storage.paths import absolute
@@ -119,7 +120,7 @@ def _described(spark: SparkSession, paths: Sequence[str], job: _DescribeJob) -> 
     if not paths:
         return []
     rows = spark.createDataFrame([(path,) for path in paths], "path string").repartition(min(len(paths), _MOST_TASKS))
-    told = [pickle.loads(row.told) for row in rows.mapInArrow(job, _RESULT).collect()]
+    told = [pickle.loads(row.told) for row in map_in_workers(rows, job, _RESULT).collect()]
     errors = [answer for answer in told if isinstance(answer, PenstockError)]
     if errors:
         shown = "\n".join(sorted(str(error) for error in errors)[:_MOST_SHOWN])

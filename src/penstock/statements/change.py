@@ -8,6 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.spark.assignment import assigned_values
 from penstock.spark.changing import CONTROLS, Changed, change_rows
+from penstock.spark.keeping import Keep, keeping
 from penstock.spark.scan import Contents, Scan
 from penstock.spark.target_rows import ROW, target_rows
 from penstock.statements import remove
@@ -31,10 +32,11 @@ def update(
     frame = rows.frame if where is None else rows.frame.where(where)
     new = assigned_values(frame, target.columns, rows.with_new(values))
     named = [value.alias(f"v{i}") for i, value in enumerate(new)]
-    change(transaction, target, scan, frame.select(*named, ROW, *remove.controls(written=True)))
+    with keeping() as keep:
+        change(transaction, target, scan, frame.select(*named, ROW, *remove.controls(written=True)), keep)
 
 
-def change(transaction: Transaction, target: Target, scan: Scan, rows: DataFrame) -> list[Changed]:
+def change(transaction: Transaction, target: Target, scan: Scan, rows: DataFrame, keep: Keep) -> list[Changed]:
     """Rows with the table's columns, ROW and the `CONTROLS`: written anew where they say so, and taken away before.
 
     Rows that this transaction has added itself have no row ids yet: they are written as new ones.
@@ -47,7 +49,7 @@ def change(transaction: Transaction, target: Target, scan: Scan, rows: DataFrame
         runs.append(job_for(target, rows.where(F.col(ROW) >= first_own), "auto", others=CONTROLS))
     done = []
     for job, frame in runs:
-        changed = change_rows(frame, job, target.info.path)
+        changed = change_rows(frame, job, target.info.path, keep)
         note_files(transaction, target, changed.written)  # at once: what comes next may fail
         done.append((job, changed))
     removals = [remove.removal_of(transaction, target, scan, changed) for _, changed in done]

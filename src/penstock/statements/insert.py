@@ -52,11 +52,9 @@ def stage_written(transaction: Transaction, target: Target, job: Job, written: W
 
 
 def _inlined(transaction: Transaction, target: Target, job: Job, written: Written) -> bool:
-    """Stage rows for the catalog, if they are few enough and it can hold them."""
+    """Stage rows for the catalog, if it can hold them: the tasks give back no more than it may."""
     if not written.held:
         return True
-    if written.held_count > target.inlined_rows:
-        return False
     rows, row_ids = job.in_order(written.held, sort=target.sorts_inserts)
     check_not_null(target.columns, rows)
     if not _catalog_holds(transaction, target, rows):

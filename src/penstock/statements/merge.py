@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 from penstock.catalog.writing.reliance import Reliance
 from penstock.spark.changing import CONTROLS, change_rows
 from penstock.spark.join_keys import On, join_condition
+from penstock.spark.keeping import keeping
 from penstock.spark.merging import Clause, Merging, check, numbered
 from penstock.spark.scan import Contents, Scan
 from penstock.spark.target_rows import target_rows
@@ -36,17 +37,18 @@ def merge(
     name = target.info.full_name
     condition = join_condition(on, target.columns, source, name)
     check(name, rows, source, condition, clauses)
-    merging = Merging(name, target.columns, clauses, rows, numbered(source), condition)
-    changed = merging.changed_rows()
-    if merging.writes:
-        done = change(transaction, target, scan, changed)
-    else:
-        done = [change_rows(changed.select(*CONTROLS), None, target.info.path)]
-        remove.stage(transaction, target.info, remove.removal_of(transaction, target, scan, done[0]))
-    if merging.inserts:
-        matched = done[0].sources
-        for other in done[1:]:
-            matched = matched.union(other.sources)
-        if insert_assigned(transaction, target, merging.new_rows(matched)):
-            reliance = Reliance(target.info.id, target.columns, tuple(scan.specs), merging.matchable())
-            transaction.staging.rely(reliance)
+    with keeping() as keep:
+        merging = Merging(name, target.columns, clauses, rows, numbered(source, keep), condition)
+        changed = merging.changed_rows()
+        if merging.writes:
+            done = change(transaction, target, scan, changed, keep)
+        else:
+            done = [change_rows(changed.select(*CONTROLS), None, target.info.path, keep)]
+            remove.stage(transaction, target.info, remove.removal_of(transaction, target, scan, done[0]))
+        if merging.inserts:
+            matched = done[0].sources
+            for other in done[1:]:
+                matched = matched.union(other.sources)
+            if insert_assigned(transaction, target, merging.new_rows(matched)):
+                reliance = Reliance(target.info.id, target.columns, tuple(scan.specs), merging.matchable())
+                transaction.staging.rely(reliance)

@@ -14,6 +14,7 @@ from penstock.catalog.writing import files as staged
 from penstock.catalog.writing.numbering import is_staged
 from penstock.model.objects import TableInfo
 from penstock.spark.changing import POSITION, SOURCE, WRITTEN, Changed, change_rows
+from penstock.spark.keeping import keeping
 from penstock.spark.removing import RemovalJob, Removed, files_that_go_whole, has_subquery, remove_rows
 from penstock.spark.scan import FILE, Contents, Scan
 from penstock.spark.target_rows import target_rows
@@ -55,8 +56,9 @@ def matching(transaction: Transaction, target: Target, scan: Scan, contents: Con
     rows = found.frame.where(where)
     if whole:
         rows = rows.where(F.col(FILE).isNull() | ~F.col(FILE).isin(*whole))
-    changed = change_rows(rows.select(*controls()), None, target.info.path)
-    return removal_of(transaction, target, scan, changed, whole)
+    with keeping() as keep:
+        changed = change_rows(rows.select(*controls()), None, target.info.path, keep)
+        return removal_of(transaction, target, scan, changed, whole)
 
 
 def controls(written: bool = False) -> list[SparkColumn]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -60,10 +60,10 @@ def write_files(
         writer.spill.close()
 
 
-def delete_written(directory: str, write_id: str) -> None:
-    """Delete every file that a write has made, also those that nobody was told of."""
+def delete_written(directory: str, write_id: str, keep: Container[str] = ()) -> None:
+    """Delete every file that a write has made, also those that nobody was told of, but for some paths below it."""
     for path in list_files(directory):
-        if is_of_write(path, write_id):
+        if is_of_write(path, write_id) and path.removeprefix(directory) not in keep:
             delete_file(path)
 
 

@@ -1,0 +1,46 @@
+"""Rows that a statement computes once and looks at several times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame
+
+from penstock.spark.jvm import in_own_session, query_execution
+from penstock.spark.tasks import raised_by_tasks
+
+Keep = Callable[[DataFrame], DataFrame]
+
+
+@contextmanager
+def keeping() -> Iterator[Keep]:
+    """What keeps the rows of a DataFrame until the end: the executors, or files, if there is a checkpoint directory.
+
+    Rows that only executors keep are lost with them: then the statement fails, with an error that says so.
+    """
+    kept: list[DataFrame] = []
+
+    def keep(frame: DataFrame) -> DataFrame:
+        safe = frame.sparkSession.sparkContext.getCheckpointDir() is not None
+        kept.append(in_own_session(frame.checkpoint() if safe else frame.localCheckpoint()))
+        return kept[-1]
+
+    try:
+        with raised_by_tasks():
+            yield keep
+    finally:
+        for frame in kept:
+            with suppress(Py4JJavaError):  # what was done is done; Spark's cleaner may come to it
+                _delete_files(frame)
+
+
+def _delete_files(frame: DataFrame) -> None:
+    """Remove the checkpoint of a DataFrame, if it has files."""
+    file = query_execution(frame).analyzed().rdd().getCheckpointFile()
+    if file.isDefined():
+        jvm: Any = frame.sparkSession._jvm
+        path = jvm.org.apache.hadoop.fs.Path(file.get())
+        path.getFileSystem(frame.sparkSession._jsc.hadoopConfiguration()).delete(path, True)

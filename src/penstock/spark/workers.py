@@ -1,0 +1,67 @@
+"""Functions for the Python of Spark's workers, which may be another than this program's."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+from pyspark import SparkContext, cloudpickle
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+Mapping = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+_LACKS = "penstock: these workers run another Python"
+_MISSING = re.compile(rf"{_LACKS}: (\S+ \([\d.]+\)) has no module '(\w+)'")
+# What a worker needs before it comes to any function of ours.
+_MISSING_BEFORE = re.compile(r"ModuleNotFoundError: No module named '(penstock|pyarrow|pyspark|pandas|numpy)'")
+_OTHER_VERSION = re.compile(r"PYTHON_VERSION_MISMATCH\].*?in worker[^:]*: ([\d.]+)")
+
+
+def map_in_workers(frame: DataFrame, job: Mapping, schema: str | StructType) -> DataFrame:
+    """`DataFrame.mapInArrow`, with a job that says so where the workers' Python has no Penstock."""
+    return frame.mapInArrow(_for_any_python(job), schema)
+
+
+def _for_any_python(job: Mapping) -> Mapping:
+    """The job in a function that travels whole: to take it out, Penstock must be there."""
+    packed: bytes = cloudpickle.dumps(job)  # type: ignore[no-untyped-call]
+    lacks = _LACKS
+
+    def call(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pickle
+        import sys
+
+        try:
+            unpacked = pickle.loads(packed)
+        except ModuleNotFoundError as error:
+            if error.name not in ("penstock", "lance", "duckdb"):
+                raise
+            python = f"{sys.executable} ({'.'.join(map(str, sys.version_info[:3]))})"
+            raise RuntimeError(f"{lacks}: {python} has no module '{error.name}'; set PYSPARK_PYTHON") from None
+        yield from unpacked(batches)
+
+    return call
+
+
+def other_python(text: str) -> str | None:
+    """What an error of Spark's says about the workers' Python, in one line; None where it is about something else."""
+    missing, before, version = _MISSING.search(text), _MISSING_BEFORE.search(text), _OTHER_VERSION.search(text)
+    if missing:
+        what = f"{missing[1]}, which has no module {missing[2]!r}"
+    elif version:
+        what = f"{_python_of_workers()} (Python {version[1]}), and this program Python {sys.version.split()[0]}"
+    elif before:
+        what = f"{_python_of_workers()}, which has no module {before[1]!r}"
+    else:
+        return None
+    return (
+        f"Spark's workers run {what}: set the environment variable PYSPARK_PYTHON to {sys.executable} (on a cluster, to"
+        " a Python there with Penstock installed) before the session starts"
+    )
+
+
+def _python_of_workers() -> str:
+    context = SparkContext._active_spark_context
+    return str(context.pythonExec) if context is not None else "another Python"

@@ -1,0 +1,36 @@
+"""Rows of any width, with little memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from interop.catalogs import Catalog
+
+ROWS, BYTES = 8_000, 155_000
+WRITER = """
+import sys
+import penstock
+from pyspark.sql import functions as F
+from small_sessions import SMALL
+
+uri, data_path, rows, size = *sys.argv[1:3], *map(int, sys.argv[3:])
+spark = penstock.session("local[2]", **{**SMALL, "spark.driver.memory": "1g"})
+columns = [F.col("id"), F.col("id") % 2, F.concat(F.repeat(F.lit("x"), size), F.col("id"))]
+with penstock.attach(uri, data_path=data_path, spark=spark) as lake:
+    table = lake.create_table("t", "id BIGINT, p BIGINT, s STRING", partitioned_by=["p"])
+    table.append(spark.range(rows).select(*columns).toDF("id", "p", "s"))
+"""
+
+
+def test_wide_rows_in_a_small_jvm(file_catalog: Catalog) -> None:
+    """All of them in the batches of 10,000 rows that Spark makes would be 1.2 GB."""
+    command = [sys.executable, "-c", WRITER, file_catalog.uri, file_catalog.data_path, str(ROWS), str(BYTES)]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    assert run.returncode == 0, run.stderr[-3000:]
+    with file_catalog.reference() as reference:
+        [told] = reference.rows(f"SELECT count(*), sum(id), sum(s[{BYTES} + 1:]::INT), min(length(s)) FROM t")
+        assert told == (ROWS, sum(range(ROWS)), sum(range(ROWS)), BYTES + 1)
+        files = list(Path(file_catalog.directory).rglob("*.parquet"))
+        assert len(files) == reference.value("SELECT count(*) FROM ducklake_list_files('lk', 't')")
