@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import unquote
+from uuid import uuid4
 
 import lance
 import pyarrow as pa
 from lance_namespace import (
+    CreateNamespaceRequest,
+    DeclareTableRequest,
     DescribeNamespaceRequest,
     DescribeTableRequest,
     ListNamespacesRequest,
@@ -40,6 +43,17 @@ def listed_leaves(root: object, name: str) -> dict[str, str]:
 def properties(root: object, name: str) -> dict[str, str]:
     described = client(root).describe_namespace(DescribeNamespaceRequest(id=[name]))
     return dict(described.properties)
+
+
+def check_manifest(root: object) -> None:
+    """The manifest has one row for each object, and Lance's client makes a namespace and a table in the same root."""
+    ids = lance.dataset(f"{root}/__manifest").to_table(columns=["object_id"])["object_id"].to_pylist()
+    assert sorted(set(ids)) == sorted(ids)
+    name = f"other_{uuid4().hex}"
+    namespaces = client(root)
+    namespaces.create_namespace(CreateNamespaceRequest(id=[name]))
+    namespaces.declare_table(DeclareTableRequest(id=[name, "plain"]))
+    assert namespaces.list_tables(ListTablesRequest(id=[name])).tables == ["plain"]
 
 
 def by_pylance(root: object, name: str) -> dict[str, pa.Table]:

@@ -68,8 +68,9 @@ class Writer:
     root: str
 
     @classmethod
-    def create(cls, root: Path) -> Writer:
-        definition = new_definition(numbered(SCHEMA), COLUMNS, ["country"])
+    def create(cls, root: Path, *more: str) -> Writer:
+        """A namespace that is partitioned by country, and by more."""
+        definition = new_definition(numbered(SCHEMA), COLUMNS, ["country", *more])
         create_namespace(Store.at(str(root)), NAME, definition)
         return cls(str(root))
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import penstock
 import penstock.lance
-from lance_judges import by_duckdb, by_pylance, client, in_order, listed_leaves, properties
+from lance_judges import by_duckdb, by_pylance, check_manifest, client, in_order, listed_leaves, properties
 
 SCHEMA = "id BIGINT NOT NULL, event_date DATE, country STRING, city STRING, ts TIMESTAMP, amount DECIMAL(38,2)"
 HOSTILE = (
@@ -73,6 +73,41 @@ def test_what_spark_writes_all_others_read(
         (*row[:4], row[5]) for row in expected
     )
     assert len(leaves) == namespace.partitions().count()
+
+
+def test_lances_client_can_change_the_root_after_every_kind_of_write(
+    spark: SparkSession, tmp_path: Path, namespace: penstock.lance.Namespace
+) -> None:
+    """Several leaves below one parent: each namespace is in the manifest once."""
+    rows = events(spark, 40).where("country in ('US', '..') and event_date is not null").coalesce(1)
+    for write in (
+        lambda: namespace.append(rows),
+        lambda: namespace.append(rows.withColumn("country", F.lit("new"))),
+        lambda: namespace.delete("country = 'US' and event_date = '1969-12-31' or id = 5"),
+        lambda: namespace.overwrite(rows),
+        lambda: namespace.add_column("note STRING"),
+        lambda: namespace.align(),
+        lambda: namespace.append(rows.union(rows.withColumn("country", F.lit("later"))).coalesce(1)),
+        lambda: namespace.compact(),
+    ):
+        assert write() is not None
+        check_manifest(tmp_path)
+    assert namespace.read().count() == 3 * rows.count()
+
+
+def test_a_manifest_with_doubles_is_mended_by_the_next_write(
+    spark: SparkSession, tmp_path: Path, namespace: penstock.lance.Namespace
+) -> None:
+    rows = events(spark, 8).where("country = 'US' or country is null").coalesce(1)
+    namespace.append(rows)
+    manifest = lance.dataset(str(tmp_path / "__manifest"))
+    spaces = manifest.to_table(filter="object_type = 'namespace'")
+    lance.write_dataset(pa.concat_tables([manifest.to_table(), spaces, spaces]), manifest.uri, mode="overwrite")
+    with pytest.raises(Exception, match="duplicate object_id"):
+        client(tmp_path).create_namespace(CreateNamespaceRequest(id=["refused"]))
+    assert rows_of(namespace.read()) == rows_of(rows)
+    namespace.append(rows.limit(0))
+    check_manifest(tmp_path)
 
 
 def test_properties_are_those_of_the_specification(tmp_path: Path, namespace: penstock.lance.Namespace) -> None:
