@@ -392,7 +392,7 @@ def test_leaves_of_ours(values: Values, name: str) -> None:
     shown = entry.with_properties({READ_VERSION: "7"})
     assert leaf_of(shown, "events", fields) == Leaf(entry.object_id, "place", values, 7)
     bare = Entry(entry.object_id, "table", "place")
-    assert leaf_of(bare, "events", fields) == Leaf(entry.object_id, "place", values, None)
+    assert leaf_of(bare, "events", fields) == Leaf(entry.object_id, "place", values, None, own=False)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,7 +31,7 @@ def as_of(store: Store, leaf: Leaf, time: datetime) -> Leaf:
         return leaf
     versions: list[Any] = dataset.versions()
     before = [item["version"] for item in versions if item["timestamp"].astimezone(UTC) <= time]
-    return Leaf(leaf.object_id, leaf.location, leaf.values, max(before, default=versions[0]["version"]))
+    return replace(leaf, version=max(before, default=versions[0]["version"]))
 
 
 def _latest(store: Store, leaf: Leaf) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -132,7 +132,7 @@ def _pinned(scan: Scan, leaf: Leaf) -> Leaf | None:
     if leaf.version is not None:
         return None if leaf.is_empty else leaf
     dataset = scan.store.latest(leaf.location)
-    return None if dataset is None else Leaf(leaf.object_id, leaf.location, leaf.values, dataset.version)
+    return None if dataset is None else replace(leaf, version=dataset.version)
 
 
 def _version(leaf: Leaf) -> int:

@@ -20,16 +20,25 @@ Values = tuple[str | None, ...]
 @dataclass(frozen=True)
 class Leaf:
     """A table of the namespace. Without `values` its name says nothing that could leave it out; without `version`
-    it is another writer's, and read as it is now; at version 0 it was declared, and holds nothing."""
+    it is another writer's, and read as it is now; at version 0 it was declared, and holds nothing.
+
+    The values of a leaf that is not `own` are what its name tells: another writer may have meant something else."""
 
     object_id: str
     location: str
     values: Values | None
     version: int | None
+    own: bool = True
 
     @property
     def is_empty(self) -> bool:
         return self.version == 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What stands behind the `=` in the name of each level, letter for letter."""
+        levels = parts(self.object_id)[-len(self.values) :] if self.values else []
+        return tuple(level.partition("=")[2] for level in levels)
 
 
 def leaves_of(state: State, name: str, fields: Sequence[PartitionField]) -> list[Leaf]:
@@ -40,9 +49,10 @@ def leaves_of(state: State, name: str, fields: Sequence[PartitionField]) -> list
 def leaf_of(entry: Entry, name: str, fields: Sequence[PartitionField]) -> Leaf:
     version = entry.properties.get(READ_VERSION)
     levels = parts(entry.object_id)[len(parts(name)) :]
-    values = _recorded(entry.properties, len(fields)) or _named(levels, fields)
+    recorded = _recorded(entry.properties, len(fields))
+    values = recorded or _named(levels, fields)
     assert entry.location is not None  # of a table
-    return Leaf(entry.object_id, entry.location, values, int(version) if version else None)
+    return Leaf(entry.object_id, entry.location, values, int(version) if version else None, recorded is not None)
 
 
 def object_id(name: str, fields: Sequence[PartitionField], values: Values) -> str:
