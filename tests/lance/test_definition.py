@@ -73,7 +73,7 @@ FUNCTIONS: dict[str, tuple[list[str], Transform, str, dict[str, str]]] = {
     "country": (["country"], Identity(), "identity", {}),
     "bucket(4, city)": (["city"], Bucket(4, MURMUR3), "bucket", {"num-buckets": "4", "hash": "murmur3_x86_32"}),
     "truncate(3, city)": (["city"], Truncate(3), "truncate", {"width": "3"}),
-    "truncate(10, price)": (["price"], Truncate(10), "truncate", {"width": "10"}),
+    "truncate(10, price)": (["price"], Truncate(10), "truncate", {"width": "10", "decimals": "by-value"}),
     "hash(id)": (["id"], Hash(), "hash", {"hash": "murmur3_x86_32"}),
     "hash(country, CITY)": (["country", "city"], Hash(), "hash", {"hash": "murmur3_x86_32"}),
     "year(ts)": (["ts"], Year(), "year", {}),

@@ -36,6 +36,7 @@ SCHEMA = "lance.partitioning.schema"
 FIELD_ID = b"lance.partitioning.field-id"
 _NEXT_ID = b"lance.partitioning.next-field-id"
 _HASH = "murmur3_x86_32"
+_DECIMALS, _BY_VALUE = "decimals", "by-value"  # a width counts ones, not last digits
 _BUCKETS = ("num-buckets", "num_buckets", "bucket_size", "bucket-size")
 _WIDTHS = ("width", "truncate_size", "truncate-size")
 _WITH_ARGUMENT = re.compile(r"(\w+)\s*[\[(]\s*(\d+)\s*[\])]")
@@ -46,8 +47,8 @@ _INSTANT = Type("timestamp")
 class PartitionField:
     """One level of the partitioning: its columns by id, and what is made of them.
 
-    `name` is that of the first level of the names, and stays when a column is renamed. Values of a field that is not
-    `trusted` (another writer did not say how it hashes) leave no partition out.
+    `name` is that of the first level of the names, and stays when a column is renamed. A field that is not `trusted`
+    does not say how it hashes, or what the width of decimals counts: even our own leaves can have been named otherwise.
     """
 
     name: str
@@ -159,7 +160,10 @@ def _parsed(text: str, columns: Sequence[Column]) -> PartitionField:
         transform = replace(transform, hashing=MURMUR3)
     for column in sources:
         check_transform(transform, column)
-    return PartitionField("_".join(column.name for column in sources), tuple(c.id for c in sources), transform)
+    decimals = isinstance(transform, Truncate) and sources[0].type.order is Order.DECIMAL
+    given = {_DECIMALS: _BY_VALUE} if decimals else {}
+    name = "_".join(column.name for column in sources)
+    return PartitionField(name, tuple(column.id for column in sources), transform, given=given)
 
 
 def check_transform(transform: Transform, column: Column) -> None:
@@ -226,6 +230,10 @@ def _from_json(described: Mapping[str, Any], schema: pa.Schema, has_ids: bool) -
     given = dict(described.get("properties") or {})
     transform, trusted = _transform(str(described["function"]), given)
     by_id = {field_id(item): item.name for item in schema}
+    if isinstance(transform, Truncate) and any(
+        field_id(item) in sources and pa.types.is_decimal(item.type) for item in schema
+    ):
+        trusted = given.get(_DECIMALS) == _BY_VALUE
     missing = next((number for number in sources if number not in by_id), None)
     if missing is not None:
         raise KeyError(f"no column has the id {missing}")

@@ -21,6 +21,7 @@ from penstock.predicates.values import NOT_NULL, Cut, Interval, Scalar, ValueSet
 PARTS: tuple[type[Transform], ...] = (Year, Month, Day, Hour)  # the coarsest first
 CALENDAR: dict[type[Transform], tuple[int, int]] = {Month: (1, 12), Day: (1, 31), Hour: (0, 23)}
 _NULLS = {"", "null", "none", "nil", "na", "n", "nan", "nat", "undefined", "unknown", "missing", "hivedefaultpartition"}
+_MOST_DIGITS = 38
 _PUNCTUATION = re.compile(r"[\W_]+")
 _REPLACEMENTS = ("\ufffd", "?")  # half a character of UTF-16, as encoders write it
 _Reading = int | Interval  # a part of the calendar, or the microseconds of what is counted from 1970
@@ -112,12 +113,13 @@ def _held(transform: Identity | Truncate, text: str, type: Type) -> ValueSet | N
     """The values that a partition of this text holds by any reading; None where the text is no partition value."""
     if isinstance(transform, Truncate) and type.order is Order.TEXT:
         return _with_prefix(text, transform.width)
+    kind = Type("decimal", _MOST_DIGITS, type.scale) if type.order is Order.DECIMAL else transform.result(type)
     try:
-        value = read_text(text, transform.result(type))
+        value = read_text(text, kind)
     except ValueError:
         return None
     if isinstance(transform, Truncate):
-        return _near_multiple(value, transform.width, transform.result(type))
+        return _near_multiple(value, transform.width, kind)
     return ValueSet.points([value]) if value == value else ValueSet(nan=True)
 
 
