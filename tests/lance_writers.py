@@ -16,8 +16,9 @@ from lance.optimize import Compaction
 
 from penstock.lance.compaction import show_rewritten
 from penstock.lance.creation import create_namespace
-from penstock.lance.definition import new_definition, numbered, read_definition
+from penstock.lance.definition import new_definition, read_definition
 from penstock.lance.deleting import DeleteJob, Thinned, remove_rows
+from penstock.lance.field_ids import numbered
 from penstock.lance.leaves import leaves_of
 from penstock.lance.manifest import MANIFEST, Manifest
 from penstock.lance.scan import Scan

@@ -10,15 +10,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import InvalidError, NotFoundError, UnsupportedError
+from penstock.lance.arrow_json import to_json
 from penstock.lance.definition import (
+    ENABLED,
+    PARTITION_COLUMNS,
     Definition,
     PartitionField,
-    field_id,
     new_definition,
-    numbered,
     read_definition,
-    with_id,
 )
+from penstock.lance.definition import SCHEMA as SCHEMA_PROPERTY
+from penstock.lance.evolution import add_column, drop_column, rename_column
+from penstock.lance.field_ids import field_id, numbered, sources_of, with_id
 from penstock.lance.leaves import (
     READ_VERSION,
     Leaf,
@@ -90,8 +93,7 @@ def defined(*partitioned_by: str) -> Definition:
 
 def reread(*described: Any, schema: pa.Schema = SCHEMA, **changes: str) -> Definition:
     """The definition of properties in which the partition columns are so described."""
-    properties = Definition(schema, ()).properties()
-    properties["lance.partitioning.partition-columns"] = json.dumps(described)
+    properties = {ENABLED: "true", SCHEMA_PROPERTY: to_json(schema), PARTITION_COLUMNS: json.dumps(described)}
     return read_definition("events", {**properties, **changes})
 
 
@@ -118,8 +120,7 @@ def test_properties_are_those_of_the_specification(text: str) -> None:
     assert written["lance.partitioning.enabled"] == "true"
     assert json.loads(written["lance.partitioning.partition-columns"]) == [
         {
-            "name": "_".join(names),
-            **({"source-id": ids[0]} if len(ids) == 1 else {"source-ids": ids}),
+            **({"name": names[0], "source-id": ids[0]} if len(ids) == 1 else {"source-ids": ids}),
             "function": function,
             "properties": properties,
         }
@@ -140,7 +141,12 @@ def test_ids_count_as_lance_does_and_stay() -> None:
     assert [field_id(item) for item in SCHEMA] == [0, 1, 2, 6, 7, 8, 9]
     assert numbered(SCHEMA) is SCHEMA
     assert [column.id for column in COLUMNS] == [0, 1, 2, 6, 7, 8, 9]
-    assert all(child.id < 0 for child in COLUMNS[2].walk() if child is not COLUMNS[2])
+    assert [child.id for child in COLUMNS[2].walk()] == [2, 3, 4, -1]
+    assert {number: source.name for number, source in sources_of(SCHEMA).items() if number in (2, 3, 4, 5)} == {
+        2: "point",
+        3: "point.x",
+        4: "point.tags",
+    }
 
 
 @pytest.mark.parametrize(
@@ -246,7 +252,7 @@ def test_the_specification_s_example() -> None:
         ("country", pa.string(), True),
         ("city", pa.string(), True),
     ]
-    assert (found.id("city"), found.column(1).name, found.next_id) == (2, "country", 3)
+    assert (found.id("city"), found.source(1).name, found.next_id) == (2, "country", 3)
     assert read_definition("root", found.properties()) == found
 
 
@@ -259,7 +265,10 @@ def test_unknown_functions_are_kept(source: dict[str, Any], function: str) -> No
     definition = reread(described)
     [field] = definition.fields
     assert field.transform == Unknown(function)
-    assert json.loads(definition.properties()["lance.partitioning.partition-columns"]) == [described]
+    [told] = json.loads(definition.properties()["lance.partitioning.partition-columns"])
+    assert told["properties"] == {"num_buckets": 7, "partition-name": "k"}
+    assert (told["function"], told.get("name")) == (function, "country" if "source-id" in source else None)
+    assert reread(told).fields == definition.fields
     leaf = Leaf("n$k=x", "", ("x",), 1)
     both = [f'["=", ["column", "{name}"], ["literal", "string", "a"]]' for name in ("country", "city")]
     pruner = Pruner([field], {column.id: column for column in COLUMNS})
@@ -275,6 +284,29 @@ def test_functions_of_several_columns_that_take_one_never_prune() -> None:
     both = [f'["=", ["column", "{name}"], ["literal", "string", "a"]]' for name in ("country", "city")]
     pruner = Pruner([field], {column.id: column for column in COLUMNS})
     assert pruner.kept([leaf], implied_by(both, COLUMNS, "UTC")) == [leaf]
+
+
+def told_columns(definition: Definition) -> list[dict[str, Any]]:
+    return list(json.loads(definition.properties()["lance.partitioning.partition-columns"]))
+
+
+def test_names_follow_their_source_ids() -> None:
+    """A field names the column that it is made of, whatever that is called; partitions keep their names."""
+    definition = rename_column(defined("country", "bucket(4, city)", "hash(country, city)"), "country", "land")
+    definition = add_column(definition, pa.field("country", pa.string()))
+    country, city, both = told_columns(definition)
+    assert (country["name"], country["source-id"], country["properties"]) == ("land", 1, {"partition-name": "country"})
+    assert (city["name"], city["source-id"]) == ("city", 6)
+    assert "name" not in both
+    assert (both["source-ids"], both["properties"]["partition-name"]) == ([1, 6], "country_city")
+    found = read_definition("events", definition.properties())
+    assert found.fields == definition.fields
+    names = ("country=US", "city_bucket=3", "country_city_hash=0a1b2c3d")
+    assert object_id("n", found.fields, ("US", "3", "0a1b2c3d")) == "n$" + "$".join(names)
+    for levels in (names, ("land=US", "city=3", "land_city_hash=0a1b2c3d")):
+        assert named_leaf(found, *levels).values == ("US", "3", "0a1b2c3d")
+    back = rename_column(drop_column(found, "country"), "land", "country")
+    assert told_columns(back) == told_columns(defined("country", "bucket(4, city)", "hash(country, city)"))
 
 
 def test_other_writers_properties_survive() -> None:
@@ -295,7 +327,7 @@ def test_other_writers_properties_survive() -> None:
         ({"function": "identity"}, "None"),
         ({"name": "k", "source-id": 99, "function": "identity"}, "99"),
         ({"name": "k", "source-ids": [1, 99], "function": "hash"}, "99"),
-        ({"name": "k", "source-id": 3, "function": "identity"}, "3"),  # a field inside of `point`
+        ({"name": "k", "source-id": 5, "function": "identity"}, "5"),  # inside of a list
         ({"name": "city"}, "function"),
         ({"name": "city", "function": "bucket", "properties": {"num-buckets": "0"}}, "bucket"),
         ({"name": "city", "function": "bucket", "properties": {"num-buckets": -4}}, "bucket"),

@@ -22,9 +22,9 @@ from penstock.lance.definition import (
     Definition,
     instants,
     new_definition,
-    numbered,
     read_definition,
 )
+from penstock.lance.field_ids import numbered
 from penstock.lance.leaves import Leaf, Values, entries_for, leaf_of
 from penstock.lance.manifest import Entry
 from penstock.lance.pruning import Pruner

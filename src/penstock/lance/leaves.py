@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from penstock.lance.definition import FIELD_ID, Definition, PartitionField, field_id
+from penstock.lance.definition import Definition, PartitionField
+from penstock.lance.field_ids import FIELD_ID, field_id
 from penstock.lance.manifest import Entry, State
 from penstock.lance.names import encode, join, parts, split
 
@@ -150,7 +151,7 @@ def _named(levels: Sequence[str], fields: Sequence[PartitionField]) -> Values | 
             key, value = split(level)
         except ValueError:
             return None
-        if key != field.name and level.partition("=")[0] != field.key:
+        if key not in field.keys:
             return None
         values.append(value)
     return tuple(values)

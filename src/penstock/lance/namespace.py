@@ -16,8 +16,9 @@ from penstock.lance.adoption import adopt, as_of
 from penstock.lance.commit import BYTES, ROWS
 from penstock.lance.compaction import compact
 from penstock.lance.creation import check_name, create_namespace
-from penstock.lance.definition import Definition, new_definition, numbered, read_definition
+from penstock.lance.definition import Definition, new_definition, read_definition
 from penstock.lance.deleting import delete_rows
+from penstock.lance.field_ids import numbered
 from penstock.lance.leaves import leaf_of, leaves_of, same_shape
 from penstock.lance.manifest import Entry, Manifest, State
 from penstock.lance.scan import Scan, pushed
@@ -59,7 +60,7 @@ class Namespace:
         """The partition fields, as `create` takes them."""
         definition = self._definition()
         return [
-            field.transform.describe(", ".join(definition.column(number).name for number in field.sources))
+            field.transform.describe(", ".join(definition.source(number).name for number in field.sources))
             for field in definition.fields
         ]
 

@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from penstock.lance.definition import Definition, field_id
+from penstock.lance.definition import Definition
+from penstock.lance.field_ids import field_id
 from penstock.lance.filters import quoted, scan_filter
 from penstock.lance.leaves import Leaf, matches
 from penstock.lance.pruning import Pruner

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame
 
 from penstock.errors import ConflictError, InvalidError
 from penstock.lance.commit import Turn, entry_after, turn
-from penstock.lance.definition import check_transform, field_count
+from penstock.lance.definition import check_transform
+from penstock.lance.field_ids import field_count
 from penstock.lance.leaves import Leaf, Values, entries_for, leaf_schema, leaves_of
 from penstock.lance.manifest import Entry, Manifest
 from penstock.lance.scan import Scan

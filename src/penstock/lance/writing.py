@@ -17,7 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.errors import InvalidError
 from penstock.lance.conversion import convert, missing
-from penstock.lance.definition import Definition, field_id, instants
+from penstock.lance.definition import Definition, instants
+from penstock.lance.field_ids import field_id
 from penstock.lance.leaves import Values, leaf_schema, matches, object_id
 from penstock.lance.names import directory
 from penstock.lance.store import Store

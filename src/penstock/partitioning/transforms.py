@@ -223,7 +223,7 @@ class Truncate(Transform):
 
     def _unit(self, type: Type) -> int:
         """The width in steps of the type."""
-        return self.width * 10**type.scale
+        return self.width * int(10**type.scale)
 
     def _steps(self, type: Type) -> Grid:
         steps = grid(type)
