@@ -69,13 +69,12 @@ class Lake:
     def columns(self) -> list[Column]:
         return [Column(id, f"c{id}", parse_type(name), 0) for id, name in enumerate(self.types)]
 
-    def shown(self, cells: tuple[Cell, ...], zone: str) -> Row:
+    def shown(self, cells: tuple[Cell, ...]) -> Row:
         return Row(
             {
                 (f"c{id}",): (spark_type(name), cell and cell.shown)
                 for id, (name, cell) in enumerate(zip(self.types, cells, strict=True))
-            },
-            zone,
+            }
         )
 
     def tables(self) -> dict[str, list[tuple[Any, ...]]]:

@@ -63,14 +63,14 @@ class Files:
         self.tables["ducklake_data_file"].append((id, 1, partition_id))
         return id
 
-    def prunings(self, *filters: Any, zone: str = "UTC") -> tuple[Pruning, ...]:
+    def prunings(self, *filters: Any) -> tuple[Pruning, ...]:
         self.engine.fill(self.tables)
-        implication = implied_by([json.dumps(one) for one in filters], self.columns, zone)
+        implication = implied_by([json.dumps(one) for one in filters], self.columns)
         by_id = {one.id: one for column in self.columns for one in column.walk()}
         return prunings(implication, 1, self.specs, by_id, self.engine.dialect)
 
-    def kept(self, *filters: Any, zone: str = "UTC") -> list[int]:
-        return sorted(self.engine.files(keep(self.prunings(*filters, zone=zone))))
+    def kept(self, *filters: Any) -> list[int]:
+        return sorted(self.engine.files(keep(self.prunings(*filters))))
 
 
 def date(days: int) -> list[Any]:
@@ -183,7 +183,9 @@ TYPES: list[tuple[str, tuple[str, str], tuple[str, str], list[Any], list[int]]] 
     ("timestamp", LAST_DAY, NEW_YEAR,
      ["=", ["cast", "date", X], date(DATE)], [1]),
     ("timestamp", LAST_DAY, NEW_YEAR,
-     [">=", ["year", X], integer(2024)], [1]),
+     [">=", ["year", ["cast", "date", X, "UTC"]], integer(2024)], [1]),
+    ("timestamp", LAST_DAY, NEW_YEAR,
+     [">=", ["year", X], integer(2024)], [0, 1]),
     ("timestamp", ("2023-12-31 00:00:00", "2024-01-01 00:00:00.1"), ("2024-01-01 00:00:00.12", "2024-01-01 00:00:00.5"),
      ["<=", X, ntz(MICROS + 110_000)], [0]),
     ("timestamp_ns", ("2023-12-31 00:00:00", "2024-01-01 00:00:00.000001999"),
@@ -194,7 +196,11 @@ TYPES: list[tuple[str, tuple[str, str], tuple[str, str], list[Any], list[int]]] 
     ("timestamptz", ("2023-12-31 00:00:00+01", "2023-12-31 23:00:00+01"), NEW_YEAR_UTC,
      [">=", X, ["literal", "timestamp", MICROS]], [0, 1]),
     ("timestamptz", ("2023-12-30 00:00:00+00", "2023-12-31 12:00:00+00"), NEW_YEAR_UTC,
-     ["=", ["cast", "date", X], date(DATE)], [1]),
+     ["=", ["cast", "date", X, "UTC"], date(DATE)], [1]),
+    ("timestamptz", ("2023-12-30 00:00:00+00", "2023-12-31 12:00:00+00"), NEW_YEAR_UTC,
+     ["=", ["cast", "date", X, "Pacific/Apia"], date(DATE)], [0, 1]),
+    ("timestamptz", ("2023-12-30 00:00:00+00", "2023-12-31 12:00:00+00"), NEW_YEAR_UTC,
+     ["=", ["cast", "date", X], date(DATE)], [0, 1]),
     ("time", ("00:00:00", "11:59:59.999999"), ("12:00:00", "23:59:59"),
      [">=", X, ["literal", "time(6)", 12 * 3_600_000_000_000]], [1]),
     ("json", ("1", "2"), ("3", "4"), ["=", X, ["literal", "string", "1"]], [0, 1]),

@@ -216,7 +216,7 @@ def test_hashes_are_trusted_where_they_are_named(function: str, hash: str | None
     found = only_field({"name": "city", "function": function, "properties": properties})
     assert found.trusted is trusted
     leaves = [Leaf(f"n$city={text}", "", (text,), 1) for text in ("0", "1", "2", "3", "00000000")]
-    wanted = implied_by(['["=", ["column", "city"], ["literal", "string", "Oslo"]]'], COLUMNS, "UTC")
+    wanted = implied_by(['["=", ["column", "city"], ["literal", "string", "Oslo"]]'], COLUMNS)
     kept = Pruner([found], {column.id: column for column in COLUMNS}).kept(leaves, wanted)
     assert (kept == leaves) is not trusted
 
@@ -272,7 +272,7 @@ def test_unknown_functions_are_kept(source: dict[str, Any], function: str) -> No
     leaf = Leaf("n$k=x", "", ("x",), 1)
     both = [f'["=", ["column", "{name}"], ["literal", "string", "a"]]' for name in ("country", "city")]
     pruner = Pruner([field], {column.id: column for column in COLUMNS})
-    assert pruner.kept([leaf], implied_by(both, COLUMNS, "UTC")) == [leaf]
+    assert pruner.kept([leaf], implied_by(both, COLUMNS)) == [leaf]
     text = parse_type("varchar")
     with pytest.raises((UnsupportedError, InvalidError), match="(?i)" + function.partition("[")[0]):
         field.values([pa.array(["a"])] * len(field.sources), [text] * len(field.sources))
@@ -283,7 +283,7 @@ def test_functions_of_several_columns_that_take_one_never_prune() -> None:
     leaf = Leaf("n$k=x", "", ("x",), 1)
     both = [f'["=", ["column", "{name}"], ["literal", "string", "a"]]' for name in ("country", "city")]
     pruner = Pruner([field], {column.id: column for column in COLUMNS})
-    assert pruner.kept([leaf], implied_by(both, COLUMNS, "UTC")) == [leaf]
+    assert pruner.kept([leaf], implied_by(both, COLUMNS)) == [leaf]
 
 
 def told_columns(definition: Definition) -> list[dict[str, Any]]:

@@ -36,7 +36,6 @@ from predicates.spark_logic import OutOfRangeError, Row
 from predicates.trees import compared, leaf
 
 NO_SPARK = cast(SparkSession, None)  # Arrow's schemas need none
-ZONES = ["UTC", "America/St_Johns", "Pacific/Apia"]
 ARROW = {
     "int32": pa.int32(),
     "int64": pa.int64(),
@@ -63,8 +62,8 @@ def definition_of(*partitioned_by: str) -> Definition:
     return new_definition(SCHEMA, COLUMNS, partitioned_by)
 
 
-def implied(trees: Sequence[Any], zone: str = "UTC") -> Implication:
-    return implied_by([json.dumps(tree) for tree in trees], COLUMNS, zone)
+def implied(trees: Sequence[Any]) -> Implication:
+    return implied_by([json.dumps(tree) for tree in trees], COLUMNS)
 
 
 def test_the_schema_is_that_of_the_samples() -> None:
@@ -152,18 +151,18 @@ def partition_values(definition: Definition, rows: Sequence[Stored]) -> list[Val
     return list(zip(*found, strict=True))
 
 
-def passes(row: Stored, tree: Any, ids: Sequence[int], zone: str) -> bool:
+def passes(row: Stored, tree: Any, ids: Sequence[int]) -> bool:
     values = {(f"c{id}",): (spark_type(TYPES[id]), row[id]) for id in ids}
     try:
-        return Row(values, zone).matches([tree])
+        return Row(values).matches([tree])
     except OutOfRangeError:
         return False
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(partitionings(), st.sampled_from(ZONES), st.data())
+@given(partitionings(), st.data())
 def test_rows_that_pass_are_in_leaves_that_are_kept(
-    partitioning: tuple[list[str], list[int]], zone: str, data: st.DataObject
+    partitioning: tuple[list[str], list[int]], data: st.DataObject
 ) -> None:
     texts, ids = partitioning
     definition = definition_of(*texts)
@@ -180,8 +179,8 @@ def test_rows_that_pass_are_in_leaves_that_are_kept(
     by_name = {one: leaf_of(Entry(own.object_id, "table", ""), "n", fields) for one, own in recorded.items()}
     assert len({own.object_id for own in recorded.values()}) == len(recorded)
     assert [own.values for own in by_name.values()] == [own.values for own in recorded.values()] == list(recorded)
-    implication = implied([tree], zone)
-    passing = {one for one, row in zip(values, rows, strict=True) if passes(row, tree, ids, zone)}
+    implication = implied([tree])
+    passing = {one for one, row in zip(values, rows, strict=True) if passes(row, tree, ids)}
     for leaves in (recorded, by_name):
         read = Pruner(fields, BY_ID).kept(list(leaves.values()), implication)
         assert passing <= {own.values for own in read}
@@ -190,10 +189,10 @@ def test_rows_that_pass_are_in_leaves_that_are_kept(
 # Exactly which leaves are read
 
 
-def kept(partitioned_by: Sequence[str], leaves: Sequence[Values], *trees: Any, zone: str = "UTC") -> list[Values]:
+def kept(partitioned_by: Sequence[str], leaves: Sequence[Values], *trees: Any) -> list[Values]:
     fields = definition_of(*partitioned_by).fields
     found = [leaf_of([*entries_for("n", fields, values, "place")][-1], "n", fields) for values in leaves]
-    return [leaf.values for leaf in Pruner(fields, BY_ID).kept(found, implied(trees, zone)) if leaf.values is not None]
+    return [leaf.values for leaf in Pruner(fields, BY_ID).kept(found, implied(trees)) if leaf.values is not None]
 
 
 def test(operator: str, id: int, *values: Any) -> Any:
@@ -335,7 +334,6 @@ def test_a_range_of_hours_reads_one_day() -> None:
     chain = [f"{part}(c7)" for part in PARTS]
     low, high = test(">=", 7, micros(2025, 12, 10, 10)), test("<", 7, micros(2025, 12, 11))
     assert kept(chain, leaves, low, high) == [("2025", "12", "10")]
-    assert kept(chain, leaves, low, high, zone="America/St_Johns") == [("2025", "12", "10")]
     assert kept(chain, leaves, test("=", 7, micros(2025, 12, 10, 23))) == [("2025", "12", "10")]
     assert kept(chain, leaves, ["isnull", ["column", "c7"]]) == [(None, None, None)]
     hours: list[Values] = [("2025", "12", day, f"{hour:02}") for day, hour in product(["09", "10", "11"], range(24))]

@@ -108,7 +108,7 @@ def assert_pruned_soundly(lake: Any, table_id: int, name: str, transform: str, s
         for operator in ("=", "<", ">="):
             tree = [operator, ["column", "x"], literal(spark, sample.shown)]
             found = prunings(
-                implied_by([json.dumps(tree)], [column], "UTC"), table_id, [spec], {2: column}, DUCKDB, CATALOG.__add__
+                implied_by([json.dumps(tree)], [column]), table_id, [spec], {2: column}, DUCKDB, CATALOG.__add__
             )
             condition = keep(found)
             sql = f"SELECT d.data_file_id FROM {CATALOG}ducklake_data_file d WHERE d.table_id = ? AND {condition.sql}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -19,11 +19,10 @@ class OutOfRangeError(Exception):
 
 
 class Row:
-    """One row: a (Spark type, value) for each column path, and the session's time zone."""
+    """One row: a (Spark type, value) for each column path."""
 
-    def __init__(self, values: dict[tuple[str, ...], tuple[str, Any]], zone: str = "UTC") -> None:
+    def __init__(self, values: dict[tuple[str, ...], tuple[str, Any]]) -> None:
         self.values = values
-        self.zone = ZoneInfo(zone)
 
     def matches(self, filters: list[Any]) -> bool:
         return all(self.truth(node) is True for node in filters)
@@ -80,47 +79,56 @@ class Row:
             case ["column", *path]:
                 return self.values[tuple(path)]
             case ["year", inner]:
-                type, value = self.value(inner)
-                days = self.cast(type, "date", value)
+                days = self.value(inner)[1]
                 return "int", None if days is None else int(
                     np.datetime64(days, "D").astype("datetime64[Y]").astype(int)
                 ) + 1970
-            case ["cast", target, inner]:
+            case ["cast", target, inner, *zones]:
                 type, value = self.value(inner)
-                return target, self.cast(type, target, value)
+                return target, cast(type, target, value, _offset(zones[0]) if zones else UTC)
         raise AssertionError(node)
 
-    def cast(self, source: str, target: str, value: Any) -> Any:
-        if value is None or source == target:
-            return value
-        match source.split("(")[0], target.split("(")[0]:
-            case _, "float":
-                return float(np.float32(float(value)))
-            case _, "double":
-                return float(value)
-            case _, "decimal":
-                return Decimal(value)
-            case "date", "timestamp_ntz":
-                return value * DAY
-            case "timestamp_ntz", "date":
-                return value // DAY
-            case "date", "timestamp":
-                return self.to_utc(value * DAY)
-            case "timestamp", "date":
-                return self.to_local(value) // DAY
-            case "timestamp_ntz", "timestamp":
-                return self.to_utc(value)
-            case "timestamp", "timestamp_ntz":
-                return self.to_local(value)
+
+def cast(source: str, target: str, value: Any, zone: tzinfo) -> Any:
+    if value is None or source == target:
         return value
+    match source.split("(")[0], target.split("(")[0]:
+        case _, "float":
+            return float(np.float32(float(value)))
+        case _, "double":
+            return float(value)
+        case _, "decimal":
+            return Decimal(value)
+        case "date", "timestamp_ntz":
+            return value * DAY
+        case "timestamp_ntz", "date":
+            return value // DAY
+        case "date", "timestamp":
+            return to_utc(value * DAY, zone)
+        case "timestamp", "date":
+            return to_local(value, zone) // DAY
+        case "timestamp_ntz", "timestamp":
+            return to_utc(value, zone)
+        case "timestamp", "timestamp_ntz":
+            return to_local(value, zone)
+    return value
 
-    def to_utc(self, local: int) -> int:
-        moment = _datetime(local).replace(tzinfo=self.zone).astimezone(UTC).replace(tzinfo=None)
-        return (moment - EPOCH) // timedelta(microseconds=1)
 
-    def to_local(self, utc: int) -> int:
-        moment = _datetime(utc).replace(tzinfo=UTC).astimezone(self.zone).replace(tzinfo=None)
-        return (moment - EPOCH) // timedelta(microseconds=1)
+def to_utc(local: int, zone: tzinfo) -> int:
+    moment = _datetime(local).replace(tzinfo=zone).astimezone(UTC).replace(tzinfo=None)
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def to_local(utc: int, zone: tzinfo) -> int:
+    moment = _datetime(utc).replace(tzinfo=UTC).astimezone(zone).replace(tzinfo=None)
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def _offset(name: str) -> tzinfo:
+    if name[0] in "+-":
+        hours, minutes = map(int, name.split(":"))
+        return timezone(timedelta(hours=hours, minutes=minutes))
+    return ZoneInfo(name)
 
 
 def _datetime(micros: int) -> datetime:

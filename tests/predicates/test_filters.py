@@ -23,7 +23,7 @@ INT, TEXT, DOUBLE, DECIMAL, TIMESTAMP = (["column", f"c{id}"] for id in (0, 2, 3
 
 
 def implied(*trees: Any) -> Implication:
-    return implied_by([json.dumps(tree) for tree in trees], COLUMNS, "UTC")
+    return implied_by([json.dumps(tree) for tree in trees], COLUMNS)
 
 
 def intervals(*trees: Any) -> tuple[Interval, ...]:
@@ -127,7 +127,7 @@ def test_what_is_not_understood_implies_nothing(tree: Any) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '["not",' * 50_000 + "[]" + "]" * 50_000])
 def test_broken_json_implies_nothing(text: str) -> None:
-    assert implied_by([text], COLUMNS, "UTC") == Anything()
+    assert implied_by([text], COLUMNS) == Anything()
 
 
 NOUNS = ["literal", "column", "cast", "year", "c0", "c2", "c3", "c5", "1", "NaN"]

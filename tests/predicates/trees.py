@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from predicates.samples import literal, samples, spark_type
 
+ZONES = ["UTC", "America/St_Johns", "Pacific/Apia", "Asia/Kolkata", "+05:30"]
 COMPARISONS = ["=", "<=>", "<", "<=", ">", ">="]
 MIRROR = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 CASTS = {
@@ -49,14 +50,17 @@ def leaf(id: int, name: str) -> st.SearchStrategy[Any]:
     if spark in ("float", "double"):
         options.append(st.just(["isnan", column]))
     if spark in ("date", "timestamp", "timestamp_ntz"):
-        options.append(
-            compared(["year", column], "int", st.sampled_from([1969, 1970, 2023, 2024, 1, 0, -43, 9999, 10_000]))
-        )
+        years = st.sampled_from([1969, 1970, 2023, 2024, 1, 0, -43, 9999, 10_000])
+        options += [compared(["year", date], "int", years) for date in casts(column, spark, "date")]
     for target in CASTS.get(spark.split("(")[0], []):
-        options.append(
-            compared(["cast", target, column], target, values.flatmap(lambda v, t=target: near(v, spark, t)))
-        )
+        cut = values.flatmap(lambda v, t=target: near(v, spark, t))
+        options.append(st.sampled_from(casts(column, spark, target)).flatmap(lambda c, t=target, v=cut: compared(c, t, v)))
     return st.one_of(options)
+
+
+def casts(column: Any, source: str, target: str) -> list[Any]:
+    """The cast as Spark makes it: in the time zone of the session that it was made in."""
+    return [column] if source == target else [["cast", target, column, zone] for zone in ZONES]
 
 
 def near(value: Any, source: str, target: str) -> st.SearchStrategy[Any]:

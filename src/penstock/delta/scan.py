@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -61,7 +60,7 @@ class Scan:
         parquet_rows(self.spark, nothing, T.StructType(plain)).where(predicate).collect()
         if recorder.filters is None:
             return Nothing()  # Spark has found that no row can pass
-        return implied_by(_each(recorder.filters), self.columns, self._zone())
+        return implied_by(_each(recorder.filters), self.columns)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -82,9 +81,6 @@ class Scan:
     def path_of(self, file: AddFile) -> str:
         path = file.decoded_path
         return path if path.startswith("/") or not is_local(path) or "://" in path else folder(self.root) + path
-
-    def _zone(self) -> str:
-        return self.spark.conf.get("spark.sql.session.timeZone") or "UTC"
 
     def _rows(self, numbers: Sequence[int], with_file: bool, with_position: bool = False) -> DataFrame:
         constants = T.StructType([T.StructField(_constant(i), T.StringType()) for i in range(self._width)])
@@ -116,20 +112,13 @@ class Scan:
     def _shown(self, item: T.StructField) -> SparkColumn:
         if item.name in self.schema.partition_columns:
             text = F.col(_constant(self.schema.partition_columns.index(item.name)))
-            opened = F.decode(F.unbase64(text), "utf-8") if self.is_sealed else text
-            return opened.cast(item.dataType)
+            return text.cast(item.dataType)
         value = F.col(quoted(self.schema.physical_name(item)))
         return value.cast(item.dataType) if self.schema.mapping != "none" else value
 
     @property
     def _width(self) -> int:
         return len(self.schema.partition_columns)
-
-    @cached_property
-    def is_sealed(self) -> bool:
-        """Whether partition values are handed over in base64: control characters part the fields of a record."""
-        values = {text for file in self.files for text in file.partition_values.values() if text}
-        return any(character < " " for text in values for character in text)
 
     def constants_of(self, number: int) -> tuple[object, ...]:
         file = self.files[number]
@@ -139,8 +128,7 @@ class Scan:
     def _text(self, file: AddFile, item: T.StructField) -> str | None:
         """A partition value in the one form that Spark casts right."""
         kind = type_name(item)
-        text = to_text(from_text(file.partition_values.get(self.schema.physical_name(item)), kind), kind)
-        return base64.b64encode(text.encode()).decode() if text is not None and self.is_sealed else text
+        return to_text(from_text(file.partition_values.get(self.schema.physical_name(item)), kind), kind)
 
 
 @dataclass(frozen=True)
@@ -153,7 +141,7 @@ class _Planner:
     def __call__(self, filters: str) -> str:
         columns = self.scan.schema.written_columns(self.scan.spark, materialized=False)
         paths = {item.id: path for column in columns for item, path in _walked(column, ())}
-        implication = implied_by(_each(filters), columns, self.scan._zone())
+        implication = implied_by(_each(filters), columns)
         skipping = Skipping({}, paths)
         kept = (number for number in self.numbers if skipping.can_hold(self.scan.files[number], implication))
         return records(

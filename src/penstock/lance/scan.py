@@ -78,8 +78,7 @@ class Scan:
         return Pruner(self.definition.fields, {column.id: column for column in self.columns})
 
     def implied(self, filters: Sequence[object]) -> Implication:
-        zone = self.spark.conf.get("spark.sql.session.timeZone") or "UTC"
-        return implied_by([json.dumps(item) for item in filters], self.columns, zone)
+        return implied_by([json.dumps(item) for item in filters], self.columns)
 
     def dataset(self, leaf: Leaf) -> LanceDataset | None:
         """A leaf at the version to read; None where it was declared only."""

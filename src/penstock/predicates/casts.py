@@ -17,7 +17,7 @@ _ROUNDING = {"float": Fraction(1, 2**21), "double": Fraction(1, 2**50)}  # a few
 Span = Callable[[Scalar], tuple[Scalar, Scalar]]  # the least and the greatest source of a value
 
 
-def through(expression: Expression, values: ValueSet, zone: Zone) -> tuple[Reference, ValueSet]:
+def through(expression: Expression, values: ValueSet) -> tuple[Reference, ValueSet]:
     """The column under an expression, and all of its values for which the expression can be in `values`.
 
     Only casts that keep order and NULL are seen through; where one rounds, the set is widened.
@@ -25,11 +25,10 @@ def through(expression: Expression, values: ValueSet, zone: Zone) -> tuple[Refer
     match expression:
         case Reference():
             return expression, values
-        case Cast(type, inner):
-            return through(inner, _before_cast(inner.type, type, values, zone), zone)
+        case Cast(type, inner, zone):
+            return through(inner, _before_cast(inner.type, type, values, zone))
         case Year(inner):
-            dates = _scaled(whole(values), days_of)
-            return through(inner, _before_cast(inner.type, SparkType("date"), dates, zone), zone)
+            return through(inner, _scaled(whole(values), days_of))
 
 
 def _before_cast(source: SparkType, target: SparkType, values: ValueSet, zone: Zone) -> ValueSet:

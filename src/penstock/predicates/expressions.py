@@ -14,6 +14,7 @@ from typing import Any
 from penstock.model.columns import Column, find_path
 from penstock.model.types import Type
 from penstock.predicates.values import Scalar
+from penstock.predicates.zones import Zone, zone
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
@@ -94,15 +95,16 @@ class Reference:
 
 @dataclass(frozen=True)
 class Cast:
-    """An expression cast to another type."""
+    """An expression cast to another type, in a time zone where that matters and is known."""
 
     type: SparkType
     inner: Expression
+    zone: Zone = Zone()
 
 
 @dataclass(frozen=True)
 class Year:
-    """Spark's `year` of a date or timestamp."""
+    """Spark's `year` of a date, which a timestamp is cast to before."""
 
     inner: Expression
     type: SparkType = SparkType("int", _INTEGERS["int"])
@@ -119,11 +121,20 @@ def expression(node: Any, columns: Sequence[Column]) -> Expression:
             if column is None:
                 raise NotUnderstood(f"no column {path}")
             return Reference(column, ".".join(path), shown_type(column.type))
-        case ["cast", str(type), inner]:
-            return Cast(spark_type(type), expression(inner, columns))
+        case ["cast", str(type), inner, *zones]:
+            return Cast(spark_type(type), expression(inner, columns), _zone(zones))
         case ["year", inner]:
-            return Year(expression(inner, columns))
+            date = expression(inner, columns)
+            if date.type.name == "date":
+                return Year(date)
     raise NotUnderstood(f"not an expression: {node!r}")
+
+
+def _zone(names: Sequence[Any]) -> Zone:
+    match names:
+        case [str(name)]:
+            return zone(name)
+    return Zone()
 
 
 @dataclass(frozen=True)

@@ -16,23 +16,21 @@ from penstock.predicates.domains import within
 from penstock.predicates.expressions import Expression, Literal, NotUnderstood, expression, is_literal, literal
 from penstock.predicates.implication import Anything, Implication, Nothing, column_in, conjunction, disjunction
 from penstock.predicates.values import NAN, NO_VALUES, NOT_NULL, NULL, Cut, Interval, ValueSet
-from penstock.predicates.zones import Zone, zone
 
 _MIRRORED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _PREDICATES = ("not", "and", "or", "in", *_MIRRORED, "isnull", "isnotnull")
 _HARMLESS = (NotUnderstood, ValueError, TypeError, ArithmeticError)
 
 
-def implied_by(filters: Sequence[str], columns: Sequence[Column], time_zone: str) -> Implication:
+def implied_by(filters: Sequence[str], columns: Sequence[Column]) -> Implication:
     """What is true of every row that passes all filters. What is not understood implies nothing and never fails."""
-    reader = _Reader(columns, zone(time_zone))
+    reader = _Reader(columns)
     return conjunction(reader.implied(text) for text in filters)
 
 
 class _Reader:
-    def __init__(self, columns: Sequence[Column], zone: Zone) -> None:
+    def __init__(self, columns: Sequence[Column]) -> None:
         self.columns = columns
-        self.zone = zone
 
     def implied(self, text: str) -> Implication:
         try:
@@ -70,7 +68,7 @@ class _Reader:
 
     def leaf(self, node: Any, wanted: bool) -> Implication:
         subject, when_true, when_false = self.outcomes(node)
-        reference, values = through(subject, when_true if wanted else when_false, self.zone)
+        reference, values = through(subject, when_true if wanted else when_false)
         return column_in(reference.column, reference.path, within(values, reference.column.type))
 
     def outcomes(self, node: Any) -> tuple[Expression, ValueSet, ValueSet]:

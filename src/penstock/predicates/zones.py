@@ -20,7 +20,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Zone:
-    """The session's time zone: a fixed offset from UTC, the rules of a region, or (both None) nothing known."""
+    """A time zone: a fixed offset from UTC, the rules of a region, or (both None) nothing known."""
 
     offset: int | None = None
     region: ZoneInfo | None = None
@@ -50,7 +50,7 @@ class Zone:
 
 @lru_cache
 def zone(name: str) -> Zone:
-    """The zone of a name in `spark.sql.session.timeZone`; of one with an unknown name nothing is known."""
+    """The zone of a name that Spark knows; of one with an unknown name nothing is known."""
     if name in _UTC_NAMES:
         return Zone(offset=0)
     fixed = _FIXED.fullmatch(name)

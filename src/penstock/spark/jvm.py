@@ -14,13 +14,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.types import StructType
 
-_SOURCES = ("FilterText", "CatalogFileIndex", "FollowFilters")
+from penstock.spark.planning_errors import FAILED, noted
+
+_SOURCES = ("PlanningException", "FilterText", "CatalogFileIndex", "FollowFilters")
 _loaders: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 class _Function:
-    """A Python callable as a `java.util.function.Function`."""
+    """A Python callable as a `java.util.function.Function`; what it raises, Spark's caller will see raised."""
 
     class Java:
         implements = ["java.util.function.Function"]  # noqa: RUF012 - py4j reads a list
@@ -29,7 +31,10 @@ class _Function:
         self._call = call
 
     def apply(self, argument: str) -> str:
-        return self._call(argument)
+        try:
+            return self._call(argument)
+        except Exception as error:
+            return FAILED + noted(error)
 
 
 def file_index(

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from penstock.catalog.files import FileScope
 from penstock.catalog.pruning import Condition, Pruning, keep, prunings
 from penstock.model.columns import Column
@@ -22,7 +20,6 @@ from penstock.spark.relation import records
 class Planner:
     """For the files of one group: filters as JSON in, files and their constants out."""
 
-    spark: SparkSession
     scope: FileScope
     specs: Sequence[PartitionSpec]
     group: FileGroup
@@ -47,11 +44,10 @@ class Planner:
 
     def prunings(self, filters: str) -> tuple[Pruning, ...]:
         """The reasons that the filters give to leave files out."""
-        time_zone = self.spark.conf.get("spark.sql.session.timeZone") or "UTC"
         each = [json.dumps(_with_own_names(item, self.columns, self.names)) for item in json.loads(filters)]
         by_id = {item.id: item for column in self.columns for item in column.walk()}
         clear = [column for column in self.columns if column.id not in self.opaque]
-        implication = implied_by(each, clear, time_zone)
+        implication = implied_by(each, clear)
         return prunings(implication, self.scope.table_id, self.specs, by_id, self.scope.database.dialect)
 
 

@@ -14,9 +14,16 @@ from penstock.storage.paths import to_uri
 # Spark's reader fills a column of this name with the row's number in its file. `_metadata.row_index` is the same number
 # inside a struct, which costs an object a row.
 ROW_INDEX = "_tmp_metadata_row_index"
-RECORD, FIELD, NULL = "\x1e", "\x1f", "\x00"
-# Proleptic dates as they stand in the files: nothing but Spark 2 ever wrote them otherwise.
-_PARQUET_OPTIONS = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+_RECORD, _FIELD, _NULL = "\x1e", "\x1f", "\x00"
+# A backslash, and the character moved by 64, for what has a meaning in records: see CatalogFileIndex.
+_ESCAPES = {ord(special): "\\" + chr(ord(special) + 64) for special in (_RECORD, _FIELD, _NULL, "\\")}
+_PARQUET_OPTIONS = {
+    # Proleptic dates as they stand in the files: nothing but Spark 2 ever wrote them otherwise.
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    # Here and not in a session: the query may be run by one that has other settings.
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+}
 # To dictionaries and Bloom filters -0.0 and 0.0 are two values: Spark would lose rows of `x = 0` by them.
 _WITHOUT_DICTIONARIES = {"parquet.filter.dictionary.enabled": "false", "parquet.filter.bloom.enabled": "false"}
 _BINARY_FILE = (
@@ -60,7 +67,11 @@ def _frame(spark: SparkSession, index: Any, schema: StructType, file_format: Any
 
 def records(files: Iterable[tuple[str, int, Sequence[object]]]) -> str:
     """Files as the index reads them: (path, size, constants)."""
-    return RECORD.join(
-        FIELD.join((to_uri(path), str(size), *(NULL if value is None else str(value) for value in constants)))
+    return _RECORD.join(
+        _FIELD.join((to_uri(path), str(size), *(_NULL if value is None else _escaped(value) for value in constants)))
         for path, size, constants in files
     )
+
+
+def _escaped(value: object) -> str:
+    return str(value).translate(_ESCAPES) if isinstance(value, str) else str(value)

@@ -199,7 +199,7 @@ class Scan:
         return BranchRows(parquet_rows(self.spark, index, schema), shown, planner, index)
 
     def _planner(self, group: FileGroup, names: Mapping[int, str], constants_of: ConstantsOf) -> Planner:
-        return Planner(self.spark, self.scope, self.specs, group, self.shape.columns, names, constants_of)
+        return Planner(self.scope, self.specs, group, self.shape.columns, names, constants_of)
 
     def _index(
         self, answer: Callable[[str], str], constants: T.StructType, derived: Mapping[str, str], group: FileGroup

@@ -14,7 +14,6 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.Predicate$;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
-import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -27,6 +26,7 @@ public class CatalogFileIndex implements FileIndex {
   private static final String RECORD = "\u001e";
   private static final String FIELD = "\u001f";
   private static final String NULL = "\u0000";
+  private static final String FAILED = "\u0001";
 
   private Function planner;
   private StructType constants;
@@ -78,11 +78,8 @@ public class CatalogFileIndex implements FileIndex {
 
   /** One call into Python: the filters as JSON in; a record a file out, of its URI, its size and its constants. */
   public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
-    if (!SQLConf.get().parquetFieldIdReadEnabled()) {
-      throw new IllegalStateException(
-          "DuckLake columns are found by field id: set spark.sql.parquet.fieldId.read.enabled to true");
-    }
     String chosen = (String) planner.apply(given != null ? given : FilterText.all(dataFilters, derived));
+    if (chosen.startsWith(FAILED)) throw new PlanningException(chosen.substring(1));
     BasePredicate[] onConstants = predicates(partitionFilters);
     ArrayList directories = new ArrayList();
     String[] records = chosen.isEmpty() ? new String[0] : chosen.split(RECORD, -1);
@@ -132,9 +129,21 @@ public class CatalogFileIndex implements FileIndex {
       String text = field[i + 2];
       if (NULL.equals(text)) values[i] = null;
       else if (constants.apply(i).dataType() instanceof LongType) values[i] = Long.valueOf(text);
-      else values[i] = UTF8String.fromString(text);
+      else values[i] = UTF8String.fromString(unescaped(text));
     }
     return values;
+  }
+
+  /** The text of a constant, in which a backslash stands before what would end a field: see relation.py. */
+  private static String unescaped(String text) {
+    if (text.indexOf('\\') < 0) return text;
+    StringBuilder out = new StringBuilder();
+    for (int i = 0; i < text.length(); i++) {
+      char c = text.charAt(i);
+      if (c == '\\') c = (char) (text.charAt(++i) - '@');
+      out.append(c);
+    }
+    return out.toString();
   }
 
   private static Seq seq(ArrayList list) {

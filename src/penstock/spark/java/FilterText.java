@@ -1,5 +1,7 @@
 package penstock;
 
+import java.util.ArrayDeque;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Cast;
@@ -28,16 +30,17 @@ import scala.collection.immutable.Seq;
 /** Spark's filters as JSON for Python: what is not known here becomes ["unknown"], which never drops a file. */
 public class FilterText {
   private static final String UNKNOWN = "[\"unknown\"]";
+  private static final int DEEPEST = 100; // Python's parser of JSON and the databases' of SQL recurse
 
   /** `derived` names the columns that a scan computes from what is in the files, by the SQL of that computation. */
-  public static String all(Seq filters, java.util.Map derived) { return all(filters, derived, null); }
+  public static String all(Seq filters, Map derived) { return all(filters, derived, null); }
 
   /** The same, and last the columns that are needed, where that is known. */
-  public static String all(Seq filters, java.util.Map derived, Seq columns) {
+  public static String all(Seq filters, Map derived, Seq columns) {
     StringBuilder out = new StringBuilder("[");
     for (int i = 0; i < filters.size(); i++) {
       if (i > 0) out.append(",");
-      out.append(of((Expression) filters.apply(i), derived));
+      out.append(of((Expression) filters.apply(i), derived, 0));
     }
     if (columns != null) {
       out.append(filters.isEmpty() ? "" : ",").append("[\"columns\"");
@@ -47,47 +50,64 @@ public class FilterText {
     return out.append("]").toString();
   }
 
-  private static String of(Expression e, java.util.Map derived) {
+  private static String of(Expression e, Map derived, int depth) {
+    if (depth > DEEPEST) return UNKNOWN;
+    if (e instanceof And) return chain("and", And.class, e, derived, depth);
+    if (e instanceof Or) return chain("or", Or.class, e, derived, depth);
+    if (e instanceof Not) return call("not", e, derived, depth);
     Object name = derived.isEmpty() ? null : derived.get(e.sql());
     if (name != null) return "[\"column\"," + quoted((String) name) + "]";
-    if (e instanceof And) return call("and", e, derived);
-    if (e instanceof Or) return call("or", e, derived);
-    if (e instanceof Not) return call("not", e, derived);
-    if (e instanceof EqualTo) return call("=", e, derived);
-    if (e instanceof EqualNullSafe) return call("<=>", e, derived);
-    if (e instanceof LessThan) return call("<", e, derived);
-    if (e instanceof LessThanOrEqual) return call("<=", e, derived);
-    if (e instanceof GreaterThan) return call(">", e, derived);
-    if (e instanceof GreaterThanOrEqual) return call(">=", e, derived);
-    if (e instanceof In) return call("in", e, derived);
-    if (e instanceof InSet) return inSet((InSet) e, derived);
-    if (e instanceof IsNull) return call("isnull", e, derived);
-    if (e instanceof IsNotNull) return call("isnotnull", e, derived);
-    if (e instanceof IsNaN) return call("isnan", e, derived);
-    if (e instanceof StartsWith) return call("startswith", e, derived);
-    if (e instanceof Year) return call("year", e, derived);
+    if (e instanceof EqualTo) return call("=", e, derived, depth);
+    if (e instanceof EqualNullSafe) return call("<=>", e, derived, depth);
+    if (e instanceof LessThan) return call("<", e, derived, depth);
+    if (e instanceof LessThanOrEqual) return call("<=", e, derived, depth);
+    if (e instanceof GreaterThan) return call(">", e, derived, depth);
+    if (e instanceof GreaterThanOrEqual) return call(">=", e, derived, depth);
+    if (e instanceof In) return call("in", e, derived, depth);
+    if (e instanceof InSet) return inSet((InSet) e, derived, depth);
+    if (e instanceof IsNull) return call("isnull", e, derived, depth);
+    if (e instanceof IsNotNull) return call("isnotnull", e, derived, depth);
+    if (e instanceof IsNaN) return call("isnan", e, derived, depth);
+    if (e instanceof StartsWith) return call("startswith", e, derived, depth);
+    if (e instanceof Year) return call("year", e, derived, depth);
     if (e instanceof Literal) return literal(((Literal) e).value(), e.dataType());
-    if (e instanceof Cast) return "[\"cast\"," + quoted(e.dataType().simpleString()) + "," + children(e, derived) + "]";
+    if (e instanceof Cast) return cast((Cast) e, derived, depth);
     if (e instanceof AttributeReference || e instanceof GetStructField) return column(e);
     return UNKNOWN;
   }
 
-  private static String call(String name, Expression e, java.util.Map derived) {
-    return "[" + quoted(name) + "," + children(e, derived) + "]";
+  /** ANDs (or ORs) of ANDs as one, however deep they stand in one another. */
+  private static String chain(String name, Class kind, Expression top, Map derived, int depth) {
+    StringBuilder out = new StringBuilder("[").append(quoted(name));
+    ArrayDeque ahead = new ArrayDeque();
+    ahead.push(top);
+    while (!ahead.isEmpty()) {
+      Expression e = (Expression) ahead.pop();
+      if (kind.isInstance(e)) {
+        ahead.push(e.children().apply(1));
+        ahead.push(e.children().apply(0));
+      } else out.append(",").append(of(e, derived, depth + 1));
+    }
+    return out.append("]").toString();
   }
 
-  private static String children(Expression e, java.util.Map derived) {
-    StringBuilder out = new StringBuilder();
+  private static String call(String name, Expression e, Map derived, int depth) {
+    StringBuilder out = new StringBuilder("[").append(quoted(name));
     Seq children = e.children();
     for (int i = 0; i < children.size(); i++) {
-      if (i > 0) out.append(",");
-      out.append(of((Expression) children.apply(i), derived));
+      out.append(",").append(of((Expression) children.apply(i), derived, depth + 1));
     }
-    return out.toString();
+    return out.append("]").toString();
   }
 
-  private static String inSet(InSet e, java.util.Map derived) {
-    StringBuilder out = new StringBuilder("[\"in\",").append(of(e.child(), derived));
+  /** A cast, last with the time zone that Spark computes it in, where it has one: not that of the session by now. */
+  private static String cast(Cast e, Map derived, int depth) {
+    String zone = e.timeZoneId().isDefined() ? "," + quoted((String) e.timeZoneId().get()) : "";
+    return "[\"cast\"," + quoted(e.dataType().simpleString()) + "," + of(e.child(), derived, depth + 1) + zone + "]";
+  }
+
+  private static String inSet(InSet e, Map derived, int depth) {
+    StringBuilder out = new StringBuilder("[\"in\",").append(of(e.child(), derived, depth + 1));
     Iterator values = e.hset().iterator();
     while (values.hasNext()) out.append(",").append(literal(values.next(), e.child().dataType()));
     return out.append("]").toString();

@@ -84,7 +84,7 @@ public class FollowFilters extends Rule {
     if (!isLink(top)) return top;
     Lead own = lead(top);
     if (own == null || !own.index.isReadInPython() || own.index.isFollower()) return top;
-    return (LogicalPlan) top.transformUp(new Followers(own));
+    return (LogicalPlan) top.transformUp(new Given(own, false));
   }
 
   private static boolean isLink(LogicalPlan node) { return node instanceof Filter || node instanceof Project; }
@@ -99,7 +99,7 @@ public class FollowFilters extends Rule {
       Join join = (Join) plan;
       Lead left = lead(join.left());
       if (left == null) return plan;
-      LogicalPlan right = (LogicalPlan) join.right().transformUp(new Followers(left));
+      LogicalPlan right = (LogicalPlan) join.right().transformUp(new Given(left, true));
       return right == join.right() ? plan : new Join(join.left(), right, join.joinType(), join.condition(), join.hint());
     }
 
@@ -118,14 +118,22 @@ public class FollowFilters extends Rule {
     }
   }
 
-  /** Relations over indexes that follow the lead (or are it, below a map), with its filters in place. */
-  private static class Followers extends AbstractPartialFunction {
+  /**
+   * Relations with the lead's filters in place: over the indexes that were made to follow it, or over its own, below a map.
+   * What stands on the other side of a user's own anti-join may be the lead's own index, with other filters.
+   */
+  private static class Given extends AbstractPartialFunction {
     final Lead lead;
-    Followers(Lead lead) { this.lead = lead; }
+    final boolean followers;
+    Given(Lead lead, boolean followers) {
+      this.lead = lead;
+      this.followers = followers;
+    }
 
     public boolean isDefinedAt(Object node) {
       CatalogFileIndex index = index(node);
-      return index != null && index.follows(lead.index) && !lead.filters.equals(index.given());
+      return index != null && index.isFollower() == followers && index.follows(lead.index)
+          && !lead.filters.equals(index.given());
     }
 
     public Object applyOrElse(Object node, Function1 otherwise) {

@@ -1,0 +1,59 @@
+"""Errors that Python raises while Spark plans a query, on their way through the JVM to the caller, as themselves.
+
+Spark asks for files through a callback. What that raises would reach the caller as a `Py4JJavaError` with pages of Java.
+So it is noted here under a number, Java throws a `PlanningException` with that number, and where PySpark makes Python
+errors of Java's, the one of that number is raised.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import OrderedDict
+from typing import Any
+
+from pyspark.errors.exceptions import captured
+
+FAILED = "\x01"  # an answer that begins with it is an error
+_CLASS = "penstock.PlanningException"
+_NUMBER = re.compile(r" \[(\d+)\]$")
+_MOST_NOTED = 256  # some never come back: those of a query in a thread of the JVM's own
+_DEEPEST_CAUSE = 32
+_numbers = itertools.count(1)
+_noted: OrderedDict[int, Exception] = OrderedDict()
+
+
+def noted(error: Exception) -> str:
+    """Keep an error for the caller, and give the message to throw in its place."""
+    number = next(_numbers)
+    _noted[number] = error
+    while len(_noted) > _MOST_NOTED:
+        _noted.popitem(last=False)
+    return f"{type(error).__name__}: {error} [{number}]"
+
+
+def _original(java_error: Any) -> Exception | None:
+    """The noted error that a Java exception, or one of its causes, stands for."""
+    for _ in range(_DEEPEST_CAUSE):
+        if java_error is None:
+            return None
+        if java_error.getClass().getName() == _CLASS:
+            found = _NUMBER.search(java_error.getMessage())
+            return _noted.get(int(found[1])) if found else None
+        java_error = java_error.getCause()
+    return None
+
+
+_convert: Any = captured.convert_exception
+
+
+def _converted(java_error: Any) -> Exception:
+    original = _original(java_error)
+    if original is None:
+        converted: Exception = _convert(java_error)
+        return converted
+    return original
+
+
+# PySpark has no place to register a conversion; it looks this name up whenever the JVM has thrown.
+captured.convert_exception = _converted  # type: ignore[assignment]
