@@ -49,7 +49,7 @@ def stop() -> None:
 
 def environment() -> dict[str, str]:
     """Of processes that tests start: they find the modules beside this one."""
-    return {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])}
 
 
 def data_files(root: str | Path) -> list[str]:

@@ -22,19 +22,8 @@ from penstock.lance.definition import (
 from penstock.lance.definition import SCHEMA as SCHEMA_PROPERTY
 from penstock.lance.evolution import add_column, drop_column, rename_column
 from penstock.lance.field_ids import field_id, numbered, sources_of, with_id
-from penstock.lance.leaves import (
-    READ_VERSION,
-    Leaf,
-    Values,
-    entries_for,
-    former_names,
-    leaf_of,
-    leaf_schema,
-    matches,
-    object_id,
-    renamed,
-    same_shape,
-)
+from penstock.lance.leaf_columns import Known, former_names, leaf_schema, matches, renamed, same_shape
+from penstock.lance.leaves import READ_VERSION, Leaf, Values, entries_for, leaf_of, object_id
 from penstock.lance.manifest import Entry
 from penstock.lance.pruning import Pruner
 from penstock.lance.schemas import columns_for
@@ -478,7 +467,19 @@ def test_columns_match_by_id_then_by_name() -> None:
     odd = pa.schema([with_id(pa.field("old", pa.string()), IDS["city"]), ("city", pa.int8()), ("COUNTRY", pa.string())])
     assert matches(definition, odd) == {IDS["city"]: "old", IDS["country"]: "COUNTRY"}
     other = pa.schema([with_id(pa.field("city", pa.string()), 77), ("extra", pa.string())])
-    assert matches(definition, other) == {}  # a dropped column's name may be another's now
+    assert matches(definition, other) == {77: "city"}  # a dropped column's name may be another's now
+
+
+def test_known_columns_match_by_lances_field_then_by_the_name_that_they_had() -> None:
+    city = SCHEMA.get_field_index("city")
+    moved = SCHEMA.set(city, renamed(SCHEMA.field(city), "town"))
+    definition = Definition(moved.append(with_id(pa.field("city", pa.string()), 10)), ())
+    known = [Known(IDS["city"], 3, "city")]
+    for leaf, fields in [("city", {"city": 9}), ("city", {}), ("other", {"other": 3})]:
+        assert matches(definition, pa.schema([(leaf, pa.string())]), known, fields) == {IDS["city"]: leaf}
+    assert matches(definition, pa.schema([("city", pa.string())])) == {10: "city"}  # nothing is known of this one
+    both = pa.schema([("city", pa.string()), ("b", pa.string())])
+    assert matches(definition, both, known, {"b": 3, "city": 9}) == {IDS["city"]: "b", 10: "city"}
 
 
 def test_columns_match_by_former_names() -> None:
@@ -498,9 +499,13 @@ def test_columns_match_by_former_names() -> None:
 
 def test_shapes() -> None:
     definition = Definition(SCHEMA, ())
-    assert same_shape(definition, leaf_schema(definition))
-    assert same_shape(definition, pa.schema([item.remove_metadata() for item in SCHEMA]))
-    assert not same_shape(definition, SCHEMA.remove(0))
-    assert not same_shape(definition, SCHEMA.append(pa.field("more", pa.int8())))
-    assert not same_shape(definition, SCHEMA.set(0, SCHEMA.field(0).with_type(pa.int32())))
-    assert not same_shape(definition, SCHEMA.set(0, SCHEMA.field(0).with_name("ID")))
+
+    def same(leaf: pa.Schema) -> bool:
+        return same_shape(definition, leaf, matches(definition, leaf))
+
+    assert same(leaf_schema(definition))
+    assert same(pa.schema([item.remove_metadata() for item in SCHEMA]))
+    assert not same(SCHEMA.remove(0))
+    assert not same(SCHEMA.append(pa.field("more", pa.int8())))
+    assert not same(SCHEMA.set(0, SCHEMA.field(0).with_type(pa.int32())))
+    assert not same(SCHEMA.set(0, SCHEMA.field(0).with_name("ID")))

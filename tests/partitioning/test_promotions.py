@@ -67,9 +67,7 @@ def kept(lake: duckdb.DuckDBPyConnection, new: str, transform: str, value: Any) 
     partition_id = lake.execute(f"SELECT max(partition_id) FROM {CATALOG}ducklake_partition_info").fetchone()[0]
     spec = PartitionSpec(partition_id, (PartitionField(0, 1, parse_transform(transform)),))
     tree = ["=", ["column", "x"], literal(spark_type(new), shown(value))]
-    found = prunings(
-        implied_by([json.dumps(tree)], [column]), table_id, [spec], {1: column}, DUCKDB, CATALOG.__add__
-    )
+    found = prunings(implied_by([json.dumps(tree)], [column]), table_id, [spec], {1: column}, DUCKDB, CATALOG.__add__)
     condition = keep(found)
     sql = f"SELECT parse_filename(d.path) FROM {CATALOG}ducklake_data_file d WHERE d.table_id = ? AND {condition.sql}"
     return {name for (name,) in lake.execute(sql, [table_id, *condition.parameters]).fetchall()}

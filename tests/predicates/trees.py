@@ -54,7 +54,9 @@ def leaf(id: int, name: str) -> st.SearchStrategy[Any]:
         options += [compared(["year", date], "int", years) for date in casts(column, spark, "date")]
     for target in CASTS.get(spark.split("(")[0], []):
         cut = values.flatmap(lambda v, t=target: near(v, spark, t))
-        options.append(st.sampled_from(casts(column, spark, target)).flatmap(lambda c, t=target, v=cut: compared(c, t, v)))
+        options.append(
+            st.sampled_from(casts(column, spark, target)).flatmap(lambda c, t=target, v=cut: compared(c, t, v))
+        )
     return st.one_of(options)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from penstock.lance.commit import Turn, entry_after, turn
+from penstock.lance.commit import Turn, turn
 from penstock.lance.leaves import Leaf
 from penstock.lance.manifest import Entry, Manifest
 from penstock.lance.scan import Scan
@@ -41,4 +41,4 @@ def _latest(store: Store, leaf: Leaf) -> int:
 def _adopted(mine: Turn, moved: Leaf) -> Entry | None:
     leaf, entry = mine.leaf(moved.object_id), mine.state.entry(moved.object_id)
     base = None if leaf is None else mine.base(leaf)
-    return None if entry is None or base is None else entry_after(entry, base)
+    return None if entry is None or base is None else mine.shown(entry, base)

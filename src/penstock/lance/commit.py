@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConflictError, NotFoundError
 from penstock.lance.definition import Definition
-from penstock.lance.healing import WRITE, healed, history, undone
+from penstock.lance.healing import WRITE, healed, history, overwrites, undone
+from penstock.lance.leaf_columns import COLUMNS, Known, known_columns, leaf_columns, noted_columns
 from penstock.lance.leaves import READ_VERSION, Leaf, leaf_of
 from penstock.lance.manifest import Entry, Manifest, OutrunError, State
 from penstock.lance.names import join, parts
@@ -110,6 +111,34 @@ class Turn:
         ]
         if others:
             raise ConflictError(f"{done.uri}: a writer that was silent for long came back meanwhile; run again")
+
+    def shown(self, entry: Entry, dataset: LanceDataset) -> Entry:
+        """A leaf's entry that shows this version of it: what others have done since the last one is adopted."""
+        leaf = leaf_of(entry, self.name, self.definition.fields)
+        steps = history(dataset, leaf.version) if leaf.version else []
+        made_anew = any(overwrites(step) for step in steps)
+        known = leaf.columns or (self._columns_before(leaf) if steps else ())
+        columns = leaf_columns(self.definition, leaf.object_id, dataset, known, made_anew)
+        fragments = [fragment.metadata for fragment in dataset.get_fragments()]
+        size = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
+        rows = sum(fragment.num_rows for fragment in fragments)
+        return entry.with_properties(
+            {
+                READ_VERSION: str(dataset.version),
+                COLUMNS: noted_columns(columns, dataset),
+                BYTES: str(size),
+                ROWS: str(rows),
+            }
+        )
+
+    def _columns_before(self, leaf: Leaf) -> tuple[Known, ...]:
+        """The columns of a leaf whose entry does not tell them, at the version that it shows."""
+        try:
+            before = self.store.dataset(leaf.location, leaf.version)
+        except (ValueError, OSError):
+            return ()  # it was cleaned up
+        columns = leaf_columns(self.definition, leaf.object_id, before, ())
+        return known_columns({COLUMNS: noted_columns(columns, before)})
 
     def beat(self) -> None:
         """Show that this writer lives, if it has not done so for a while."""
@@ -213,14 +242,6 @@ def _acquired(manifest: Manifest, name: str, definition: Definition, write_id: s
 def _check_unchanged(name: str, definition: Definition, root: Entry) -> None:
     if any(root.properties.get(key) != text for key, text in definition.texts.items()):
         raise ConflictError(f"namespace {name!r} was changed by another writer meanwhile; open it and run again")
-
-
-def entry_after(entry: Entry, dataset: LanceDataset) -> Entry:
-    """A leaf's entry that shows this version of it."""
-    fragments = [fragment.metadata for fragment in dataset.get_fragments()]
-    size = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
-    rows = sum(fragment.num_rows for fragment in fragments)
-    return entry.with_properties({READ_VERSION: str(dataset.version), BYTES: str(size), ROWS: str(rows)})
 
 
 def _emptied(state: State, name: str, removed: set[str], added: Sequence[Entry]) -> list[str]:

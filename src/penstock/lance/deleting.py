@@ -15,7 +15,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.errors import ConflictError
-from penstock.lance.commit import Turn, entry_after, turn
+from penstock.lance.commit import Turn, turn
 from penstock.lance.leaves import Leaf
 from penstock.lance.manifest import Entry, Manifest
 from penstock.lance.reader import fragment_of
@@ -162,7 +162,7 @@ def _committed(mine: Turn, one: Thinned) -> Entry | None:
     version = _version(one.leaf)
     made_for = base.version if mine.unchanged(leaf, base, version) else version
     done = mine.commit(leaf.location, base, operation, read_version=made_for)
-    return entry_after(entry, done) if done.count_rows() else None
+    return mine.shown(entry, done) if done.count_rows() else None
 
 
 def _places(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, int, int]]:

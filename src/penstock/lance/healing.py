@@ -54,7 +54,8 @@ def history(dataset: LanceDataset, since: int) -> list[Step]:
     """What made a dataset of what it was at a version, the newest first, without what a restored version took back."""
     from lance import LanceOperation
 
-    newest_first = dataset.get_transactions(dataset.version - since)
+    known = dataset.get_transactions(dataset.version - since)
+    newest_first = [*known, *([None] * (dataset.version - since - len(known)))]  # old ones may have been cleaned up
     found: list[Step] = []
     version = dataset.version
     while version > since:
@@ -68,6 +69,13 @@ def history(dataset: LanceDataset, since: int) -> list[Step]:
             break  # another program chose what the leaf holds
         version -= 1
     return found
+
+
+def overwrites(step: Step) -> bool:
+    """Whether a leaf was made anew, with other fields, as far as is known."""
+    from lance import LanceOperation
+
+    return step.done is None or isinstance(step.operation, LanceOperation.Overwrite)
 
 
 def _without(store: Store, leaf: Leaf, latest: LanceDataset, unwanted: Callable[[Step], bool]) -> LanceDataset:

@@ -19,7 +19,8 @@ from penstock.lance.creation import check_name, create_namespace
 from penstock.lance.definition import Definition, new_definition, read_definition
 from penstock.lance.deleting import delete_rows
 from penstock.lance.field_ids import numbered
-from penstock.lance.leaves import leaf_of, leaves_of, same_shape
+from penstock.lance.leaf_columns import same_shape
+from penstock.lance.leaves import leaf_of, leaves_of
 from penstock.lance.manifest import Entry, Manifest, State
 from penstock.lance.scan import Scan, pushed
 from penstock.lance.schemas import arrow_field, arrow_schema, arrow_type, columns_for
@@ -90,7 +91,7 @@ class Namespace:
         odd = []
         for leaf in scan.leaves:
             dataset = scan.dataset(leaf)
-            if dataset is not None and not same_shape(scan.definition, dataset.schema):
+            if dataset is not None and not same_shape(scan.definition, dataset.schema, scan.columns_of(leaf, dataset)):
                 odd.append(leaf)
         if not odd:
             return None

@@ -17,7 +17,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from penstock.lance.definition import Definition
 from penstock.lance.field_ids import field_id
 from penstock.lance.filters import quoted, scan_filter
-from penstock.lance.leaves import Leaf, matches
+from penstock.lance.leaf_columns import leaf_columns
+from penstock.lance.leaves import Leaf
 from penstock.lance.pruning import Pruner
 from penstock.lance.reader import FRAGMENT, Reader
 from penstock.lance.store import Store
@@ -88,6 +89,10 @@ class Scan:
             return self.store.latest(leaf.location)
         return self.store.dataset(leaf.location, leaf.version)
 
+    def columns_of(self, leaf: Leaf, dataset: LanceDataset) -> dict[int, str]:
+        """The names of the namespace's columns in a leaf, by their ids."""
+        return leaf_columns(self.definition, leaf.object_id, dataset, leaf.columns)
+
 
 @dataclass(frozen=True)
 class Planner:
@@ -108,7 +113,7 @@ class Planner:
         if dataset is None:
             return
         schema = dataset.schema
-        columns = matches(self.scan.definition, schema)
+        columns = self.scan.columns_of(leaf, dataset)
         where = scan_filter(implication, self._askable(columns, schema))
         read = {
             place: columns[column.id]

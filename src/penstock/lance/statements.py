@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from penstock.errors import ConflictError, InvalidError
-from penstock.lance.commit import Turn, entry_after, turn
+from penstock.lance.commit import Turn, turn
 from penstock.lance.definition import check_transform
 from penstock.lance.field_ids import field_count
-from penstock.lance.leaves import Leaf, Values, entries_for, leaf_schema, leaves_of
+from penstock.lance.leaf_columns import leaf_schema
+from penstock.lance.leaves import Leaf, Values, entries_for, leaves_of
 from penstock.lance.manifest import Entry, Manifest
 from penstock.lance.scan import Scan
 from penstock.lance.store import Store
-from penstock.lance.writing import WriteJob, WrittenLeaf, new_write_id, run
+from penstock.lance.writing import Target, WriteJob, WrittenLeaf, new_write_id, run
 from penstock.spark.assignment import assigned
 from penstock.spark.writing import Distribution
 from penstock.storage.filesystems import delete_file
@@ -64,7 +65,9 @@ def write_rows(
 
 def write_job(scan: Scan, replaced: Container[str] = (), alone: bool = False) -> WriteJob:
     targets = {
-        leaf.object_id: (leaf.location, None if alone or leaf.object_id in replaced else _version(scan, leaf))
+        leaf.object_id: Target(
+            leaf.location, None if alone or leaf.object_id in replaced else _version(scan, leaf), leaf.columns
+        )
         for leaf in scan.leaves
     }
     types = {column.id: column.type for column in scan.columns}
@@ -177,7 +180,7 @@ def _added(mine: Turn, scan: Scan, one: Gathered, replace: bool) -> list[Entry]:
 def _entries(mine: Turn, scan: Scan, one: Gathered, done: LanceDataset) -> list[Entry]:
     *namespaces, leaf = entries_for(scan.name, scan.definition.fields, one.values, one.location)
     new = [entry for entry in namespaces if mine.state.entry(entry.object_id) is None]
-    return [*new, entry_after(mine.state.entry(one.object_id) or leaf, done)]
+    return [*new, mine.shown(mine.state.entry(one.object_id) or leaf, done)]
 
 
 def _check_unchanged(mine: Turn, object_id: str, version: int | None) -> None:

@@ -19,7 +19,8 @@ from penstock.errors import InvalidError
 from penstock.lance.conversion import convert, missing
 from penstock.lance.definition import Definition, instants
 from penstock.lance.field_ids import field_id
-from penstock.lance.leaves import Values, leaf_schema, matches, object_id
+from penstock.lance.leaf_columns import Known, leaf_columns, leaf_schema
+from penstock.lance.leaves import Values, object_id
 from penstock.lance.names import directory
 from penstock.lance.store import Store
 from penstock.model.columns import Column
@@ -61,14 +62,23 @@ class WrittenLeaf:
 
 
 @dataclass(frozen=True)
+class Target:
+    """A leaf that is there, and its columns; without a version its rows are replaced."""
+
+    location: str
+    version: int | None
+    columns: tuple[Known, ...] = ()
+
+
+@dataclass(frozen=True)
 class WriteJob:
-    """What every task does with its rows. `leaves` are those that rows are added to: location and version by id."""
+    """What every task does with its rows. `leaves` are those that are there, by id."""
 
     store: Store
     name: str
     definition: Definition
     types: Mapping[int, Type]
-    leaves: Mapping[str, tuple[str, int | None]]
+    leaves: Mapping[str, Target]
     write_id: str
     rows_per_file: int = ROWS_PER_FILE
 
@@ -101,10 +111,11 @@ class WriteJob:
         from lance.fragment import write_fragments
 
         leaf = object_id(self.name, self.definition.fields, values)
-        location, version = self.leaves.get(leaf, (directory(leaf), None))
+        target = self.leaves.get(leaf) or Target(directory(leaf), None)
+        location, version = target.location, target.version
         rows = pa.Table.from_batches(batches)
         dataset = None if version is None else self.store.dataset(location, version)
-        table = self._new(rows, leaf) if dataset is None else self._fitted(rows, dataset.schema, leaf)
+        table = self._new(rows, leaf) if dataset is None else self._fitted(rows, dataset, leaf, target.columns)
         fragments = write_fragments(
             _aligned(table),
             dataset or self.store.uri(location),
@@ -129,9 +140,10 @@ class WriteJob:
         arrays = [_value(column, item, item.name, leaf) for column, item in zip(rows.columns, schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=schema)
 
-    def _fitted(self, rows: pa.Table, schema: pa.Schema, leaf: str) -> pa.Table:
+    def _fitted(self, rows: pa.Table, dataset: LanceDataset, leaf: str, known: Sequence[Known]) -> pa.Table:
         """The rows for a leaf with columns of its own."""
-        columns = matches(self.definition, schema)
+        schema = dataset.schema
+        columns = leaf_columns(self.definition, leaf, dataset, known)
         places = {}
         for place, item in enumerate(self.definition.schema):
             if field_id(item) not in columns:
