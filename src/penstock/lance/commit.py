@@ -17,18 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConflictError, NotFoundError
 from penstock.lance.definition import Definition
-from penstock.lance.healing import WRITE, healed, history, overwrites, undone
-from penstock.lance.leaf_columns import COLUMNS, Known, known_columns, leaf_columns, noted_columns
-from penstock.lance.leaves import READ_VERSION, Leaf, leaf_of
+from penstock.lance.healing import WRITE, healed, history, undone
+from penstock.lance.leaves import READ_VERSION, Leaf, leaf_of, missing_leaf
 from penstock.lance.manifest import Entry, Manifest, OutrunError, State
 from penstock.lance.names import join, parts
+from penstock.lance.showing import brings_values, entry_showing, leaf_now
 from penstock.lance.store import Store
 
 if TYPE_CHECKING:
     from lance import LanceDataset
 
 WRITER = "lance.partitioning.writer"
-BYTES, ROWS = "lance.partitioning.bytes", "lance.partitioning.rows"
 _LEASE = 15.0  # seconds without a beat, after which a writer is taken for dead
 _PAUSE = 0.05
 
@@ -62,7 +61,7 @@ class Turn:
     def pin(self, object_ids: Iterable[str]) -> None:
         """Let readers see leaves of other programs, which have no version to read, as they are before we commit."""
         leaves = [leaf for leaf in map(self.leaf, object_ids) if leaf is not None and leaf.version is None]
-        datasets = {leaf.object_id: self.store.latest(leaf.location) for leaf in leaves}
+        datasets = {leaf.object_id: self.store.find(leaf.location) for leaf in leaves}
         versions = {one: str(dataset.version if dataset else 0) for one, dataset in datasets.items()}
         if versions:
             self._change(lambda root: ([root, *self._set(READ_VERSION, versions)], []))
@@ -71,9 +70,11 @@ class Turn:
 
     def base(self, leaf: Leaf) -> LanceDataset | None:
         """The dataset to commit upon: what readers see, and what others than us have added to it since."""
-        latest = self.store.latest(leaf.location)
+        latest = self.store.find(leaf.location)
         if leaf.is_empty and latest is not None and any(step.writer is None for step in history(latest, 0)):
             raise ConflictError(f"leaf {leaf.object_id} was written to by another program meanwhile; run again")
+        if latest is None and leaf.version:
+            raise missing_leaf(leaf, self.store)
         if latest is None or not leaf.version:
             return latest
         self._touched.append(leaf)
@@ -82,6 +83,15 @@ class Turn:
     def unchanged(self, leaf: Leaf, base: LanceDataset, version: int) -> bool:
         """Whether a leaf's base holds just what the leaf held at a version."""
         return leaf.version == version and all(step.writer is not None for step in history(base, version))
+
+    def check_adopted(self, leaf: Leaf) -> None:
+        """Refuse to remove a leaf with rows of other programs that nobody has seen yet."""
+        latest = self.store.find(leaf.location) if leaf.version else None
+        if latest is not None and leaf.version and any(map(brings_values, history(latest, leaf.version))):
+            raise ConflictError(
+                f"leaf {leaf.object_id} has rows of another program that the namespace does not show yet; adopt() them"
+                " and run again"
+            )
 
     def commit(
         self, location: str, base: LanceDataset | None, operation: Any, read_version: int | None = None
@@ -115,30 +125,7 @@ class Turn:
     def shown(self, entry: Entry, dataset: LanceDataset) -> Entry:
         """A leaf's entry that shows this version of it: what others have done since the last one is adopted."""
         leaf = leaf_of(entry, self.name, self.definition.fields)
-        steps = history(dataset, leaf.version) if leaf.version else []
-        made_anew = any(overwrites(step) for step in steps)
-        known = leaf.columns or (self._columns_before(leaf) if steps else ())
-        columns = leaf_columns(self.definition, leaf.object_id, dataset, known, made_anew)
-        fragments = [fragment.metadata for fragment in dataset.get_fragments()]
-        size = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
-        rows = sum(fragment.num_rows for fragment in fragments)
-        return entry.with_properties(
-            {
-                READ_VERSION: str(dataset.version),
-                COLUMNS: noted_columns(columns, dataset),
-                BYTES: str(size),
-                ROWS: str(rows),
-            }
-        )
-
-    def _columns_before(self, leaf: Leaf) -> tuple[Known, ...]:
-        """The columns of a leaf whose entry does not tell them, at the version that it shows."""
-        try:
-            before = self.store.dataset(leaf.location, leaf.version)
-        except (ValueError, OSError):
-            return ()  # it was cleaned up
-        columns = leaf_columns(self.definition, leaf.object_id, before, ())
-        return known_columns({COLUMNS: noted_columns(columns, before)})
+        return entry_showing(entry, leaf_now(self.definition, self.store, leaf, dataset), dataset)
 
     def beat(self) -> None:
         """Show that this writer lives, if it has not done so for a while."""

@@ -78,6 +78,7 @@ def remove_rows(manifest: Manifest, scan: Scan, whole: Sequence[Leaf], thinned: 
     with turn(manifest, scan.name, scan.definition, new_write_id()) as mine:
         for leaf in whole:
             _check_unchanged(mine, leaf)
+            mine.check_adopted(leaf)
         mine.pin(one.leaf.object_id for one in thinned)
         entries = each(mine, thinned, lambda one: _committed(mine, one))
         gone = {leaf.object_id for leaf in whole} | {
@@ -131,7 +132,7 @@ def _pinned(scan: Scan, leaf: Leaf) -> Leaf | None:
     """The leaf at a version that does not move: another writer's at its newest; None where there is no dataset."""
     if leaf.version is not None:
         return None if leaf.is_empty else leaf
-    dataset = scan.store.latest(leaf.location)
+    dataset = scan.dataset(leaf)
     return None if dataset is None else replace(leaf, version=dataset.version)
 
 

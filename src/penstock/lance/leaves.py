@@ -6,13 +6,16 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from penstock.errors import NotFoundError
 from penstock.lance.definition import PartitionField
 from penstock.lance.leaf_columns import Known, known_columns
 from penstock.lance.manifest import Entry, State
 from penstock.lance.names import encode, join, parts, split
+from penstock.lance.store import Store
 
 VALUES = "lance.partitioning.values"
 READ_VERSION = "lance.partitioning.read-version"
+UNCHECKED = "lance.partitioning.unchecked"
 Values = tuple[str | None, ...]
 
 
@@ -21,7 +24,8 @@ class Leaf:
     """A table of the namespace. Without `values` its name says nothing that could leave it out; without `version`
     it is another writer's, and read as it is now; at version 0 it was declared, and holds nothing.
 
-    The values of a leaf that is not `own` are what its name tells: another writer may have meant something else."""
+    The values of a leaf that is not `own` are what its name tells: another writer may have meant something else. To one
+    that is not `checked`, another program has added rows which may not belong there."""
 
     object_id: str
     location: str
@@ -29,6 +33,7 @@ class Leaf:
     version: int | None
     own: bool = True
     columns: tuple[Known, ...] = ()  # as they were at that version, where a writer of ours has noted them
+    checked: bool = True
 
     @property
     def is_empty(self) -> bool:
@@ -52,8 +57,28 @@ def leaf_of(entry: Entry, name: str, fields: Sequence[PartitionField]) -> Leaf:
     recorded = _recorded(entry.properties, len(fields))
     values = recorded or _named(levels, fields)
     assert entry.location is not None  # of a table
-    read = int(version) if version else None
-    return Leaf(entry.object_id, entry.location, values, read, recorded is not None, known_columns(entry.properties))
+    return Leaf(
+        entry.object_id,
+        entry.location,
+        values,
+        int(version) if version else None,
+        recorded is not None,
+        known_columns(entry.properties),
+        UNCHECKED not in entry.properties,
+    )
+
+
+def missing_leaf(leaf: Leaf, store: Store) -> NotFoundError:
+    """The error for a leaf that the manifest names and another program has deleted or cleaned up."""
+    if store.find(leaf.location) is None:
+        return NotFoundError(
+            f"leaf {leaf.object_id} is gone: another program has deleted its dataset {store.uri(leaf.location)}; put it"
+            ' back, or take the leaf out of the namespace with adopt(missing="drop")'
+        )
+    return NotFoundError(
+        f"leaf {leaf.object_id} has no version {leaf.version} any more, which is the one to read: another program has"
+        " cleaned it up; show the leaf as it is now with adopt()"
+    )
 
 
 def object_id(name: str, fields: Sequence[PartitionField], values: Values) -> str:

@@ -31,7 +31,7 @@ class Pruner:
     def kept(self, leaves: Sequence[Leaf], implication: Implication) -> list[Leaf]:
         """The leaves that can hold a row of which the implication is true."""
         test = self._test(implication)
-        return [leaf for leaf in leaves if leaf.values is None or test(leaf)]
+        return [leaf for leaf in leaves if leaf.values is None or not leaf.checked or test(leaf)]
 
     def reasons(self, leaves: Sequence[Leaf], implication: Implication) -> dict[str, int]:
         """How many leaves each column's partition fields leave out, by what users call them."""

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -20,7 +20,7 @@ from penstock.lance.leaves import Leaf, Values, entries_for, leaves_of
 from penstock.lance.manifest import Entry, Manifest
 from penstock.lance.scan import Scan
 from penstock.lance.store import Store
-from penstock.lance.writing import Target, WriteJob, WrittenLeaf, new_write_id, run
+from penstock.lance.writing import WriteJob, WrittenLeaf, new_write_id, run
 from penstock.spark.assignment import assigned
 from penstock.spark.writing import Distribution
 from penstock.storage.filesystems import delete_file
@@ -39,7 +39,7 @@ class Gathered:
     object_id: str
     values: Values
     location: str
-    version: int | None
+    versions: frozenset[int | None]  # of the leaf, that the tasks made fragments for
     fragments: Sequence[FragmentMetadata]
     rows: int
 
@@ -65,12 +65,10 @@ def write_rows(
 
 def write_job(scan: Scan, replaced: Container[str] = (), alone: bool = False) -> WriteJob:
     targets = {
-        leaf.object_id: Target(
-            leaf.location, None if alone or leaf.object_id in replaced else _version(scan, leaf), leaf.columns
-        )
+        leaf.object_id: replace(leaf, version=None if alone or leaf.object_id in replaced else _version(scan, leaf))
         for leaf in scan.leaves
     }
-    types = {column.id: column.type for column in scan.columns}
+    types = {number: column.type for number, column in scan.columns_by_id.items()}
     return WriteJob(scan.store, scan.name, scan.definition, types, targets, new_write_id())
 
 
@@ -118,7 +116,7 @@ def _version(scan: Scan, leaf: Leaf) -> int | None:
     """The version of a leaf that fragments are made for; None where it has none yet."""
     if leaf.version is not None:
         return leaf.version or None
-    dataset = scan.store.latest(leaf.location)
+    dataset = scan.dataset(leaf)
     return None if dataset is None else dataset.version
 
 
@@ -133,7 +131,7 @@ def _gathered(written: Sequence[WrittenLeaf]) -> list[Gathered]:
             object_id,
             parts[0].values,
             parts[0].location,
-            parts[0].version,
+            frozenset(part.version for part in parts),
             [FragmentMetadata.from_json(text) for part in parts for text in part.fragments],
             sum(part.rows for part in parts),
         )
@@ -160,19 +158,20 @@ def each(mine: Turn, items: Sequence[Any], act: Callable[[Any], Any]) -> list[An
     return [one.result() for one in running]
 
 
-def _added(mine: Turn, scan: Scan, one: Gathered, replace: bool) -> list[Entry]:
+def _added(mine: Turn, scan: Scan, one: Gathered, anew: bool) -> list[Entry]:
     """The fragments as part of their leaf: its entry, and those of new namespaces around it."""
     from lance import LanceOperation
 
     leaf = mine.leaf(one.object_id)
     location = one.location
-    if one.version is not None if leaf is None else leaf.location != location:
+    if one.versions != {None} if leaf is None else leaf.location != location:
         raise ConflictError(f"leaf {one.object_id} was removed or made anew by another writer meanwhile; run again")
-    base = mine.store.latest(location) if leaf is None else mine.base(leaf)
-    if leaf is None or leaf.is_empty or base is None or replace:
+    base = mine.store.find(location) if leaf is None else mine.base(leaf)
+    if leaf is None or leaf.is_empty or base is None or anew:
         done = mine.commit(location, base, LanceOperation.Overwrite(leaf_schema(scan.definition), list(one.fragments)))
     else:
-        _check_shape(mine, scan, one, location, base)
+        for version in one.versions:
+            _check_shape(mine, scan, one, version, base)
         done = mine.commit(location, base, LanceOperation.Append(list(one.fragments)))
     return _entries(mine, scan, one, done)
 
@@ -195,10 +194,10 @@ def _check_unchanged(mine: Turn, object_id: str, version: int | None) -> None:
         )
 
 
-def _check_shape(mine: Turn, scan: Scan, one: Gathered, location: str, base: LanceDataset) -> None:
+def _check_shape(mine: Turn, scan: Scan, one: Gathered, version: int | None, base: LanceDataset) -> None:
     """Refuse fragments that were made for other columns than the leaf has by now."""
-    if one.version is not None:
-        made_for = mine.store.dataset(location, one.version)
+    if version is not None:
+        made_for = mine.store.dataset(one.location, version)
         same = made_for.schema.equals(base.schema, check_metadata=True) and made_for.max_field_id == base.max_field_id
     else:
         expected = leaf_schema(scan.definition)
@@ -222,7 +221,7 @@ def _or_removed(manifest: Manifest, scan: Scan, gathered: Sequence[Gathered]) ->
 
 def _remove_unused(store: Store, one: Gathered, leaf: Leaf | None) -> None:
     """Remove the files that neither readers of the namespace nor of the leaf alone can need."""
-    newest = None if leaf is None else store.latest(one.location)
+    newest = None if leaf is None else store.find(one.location)
     seen = store.dataset(one.location, leaf.version) if leaf is not None and leaf.version else None
     fragments = [fragment for dataset in (newest, seen) if dataset for fragment in dataset.get_fragments()]
     used = {file.path for fragment in fragments for file in fragment.metadata.files}

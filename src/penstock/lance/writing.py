@@ -17,11 +17,13 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.errors import InvalidError
 from penstock.lance.conversion import convert, missing
-from penstock.lance.definition import Definition, instants
+from penstock.lance.definition import Definition
 from penstock.lance.field_ids import field_id
-from penstock.lance.leaf_columns import Known, leaf_columns, leaf_schema
-from penstock.lance.leaves import Values, object_id
+from penstock.lance.healing import as_others_left
+from penstock.lance.leaf_columns import leaf_columns, leaf_schema
+from penstock.lance.leaves import Leaf, Values, object_id
 from penstock.lance.names import directory
+from penstock.lance.partition_values import partition_texts
 from penstock.lance.store import Store
 from penstock.model.columns import Column
 from penstock.model.types import Type
@@ -62,23 +64,15 @@ class WrittenLeaf:
 
 
 @dataclass(frozen=True)
-class Target:
-    """A leaf that is there, and its columns; without a version its rows are replaced."""
-
-    location: str
-    version: int | None
-    columns: tuple[Known, ...] = ()
-
-
-@dataclass(frozen=True)
 class WriteJob:
-    """What every task does with its rows. `leaves` are those that are there, by id."""
+    """What every task does with its rows. `leaves` are those that are there, by id, without a version if their rows are
+    replaced."""
 
     store: Store
     name: str
     definition: Definition
     types: Mapping[int, Type]
-    leaves: Mapping[str, Target]
+    leaves: Mapping[str, Leaf]
     write_id: str
     rows_per_file: int = ROWS_PER_FILE
 
@@ -98,24 +92,17 @@ class WriteJob:
             yield self._flushed(values, held[values])
 
     def _keys(self, batch: pa.RecordBatch) -> list[pa.StringArray]:
-        places = {field_id(item): place for place, item in enumerate(self.definition.schema)}
-        return [
-            item.values(
-                [batch.column(places[number]) for number in item.sources],
-                [instants(self.types[number]) for number in item.sources],
-            )
-            for item in self.definition.fields
-        ]
+        columns = dict(zip(self.definition.schema.names, batch.columns, strict=True))
+        return partition_texts(columns, self.definition, self.types)
 
     def _flushed(self, values: Values, batches: Sequence[pa.RecordBatch]) -> WrittenLeaf:
         from lance.fragment import write_fragments
 
         leaf = object_id(self.name, self.definition.fields, values)
-        target = self.leaves.get(leaf) or Target(directory(leaf), None)
-        location, version = target.location, target.version
+        target = self.leaves.get(leaf)
+        location = directory(leaf) if target is None else target.location
         rows = pa.Table.from_batches(batches)
-        dataset = None if version is None else self.store.dataset(location, version)
-        table = self._new(rows, leaf) if dataset is None else self._fitted(rows, dataset, leaf, target.columns)
+        dataset, table = self._shaped(rows, leaf, target)
         fragments = write_fragments(
             _aligned(table),
             dataset or self.store.uri(location),
@@ -127,12 +114,20 @@ class WriteJob:
         files = [f"{location}/data/{file.path}" for fragment in fragments for file in fragment.files]
         _note(self.store, self.write_id, files)
         told = [json.dumps(one.to_json()) for one in fragments]
-        return WrittenLeaf(leaf, values, location, version, told, rows.num_rows)
+        return WrittenLeaf(leaf, values, location, dataset and dataset.version, told, rows.num_rows)
+
+    def _shaped(self, rows: pa.Table, leaf: str, target: Leaf | None) -> tuple[LanceDataset | None, pa.Table]:
+        """The rows in the shape of their leaf, and the version of it that they are made for; None for a new one."""
+        if target is None or not target.version:
+            return None, self._new(rows, leaf)
+        dataset, made_anew = as_others_left(self.store, target)
+        columns = leaf_columns(self.definition, leaf, dataset, target.columns, made_anew)
+        return dataset, self._fitted(rows, dataset.schema, columns, leaf)
 
     def _mode(self, location: str, dataset: LanceDataset | None) -> str:
         if dataset is not None:
             return "append"
-        return "create" if self.store.latest(location) is None else "overwrite"
+        return "create" if self.store.find(location) is None else "overwrite"
 
     def _new(self, rows: pa.Table, leaf: str) -> pa.Table:
         """The rows for a leaf that has the namespace's columns."""
@@ -140,16 +135,15 @@ class WriteJob:
         arrays = [_value(column, item, item.name, leaf) for column, item in zip(rows.columns, schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=schema)
 
-    def _fitted(self, rows: pa.Table, dataset: LanceDataset, leaf: str, known: Sequence[Known]) -> pa.Table:
+    def _fitted(self, rows: pa.Table, schema: pa.Schema, columns: Mapping[int, str], leaf: str) -> pa.Table:
         """The rows for a leaf with columns of its own."""
-        schema = dataset.schema
-        columns = leaf_columns(self.definition, leaf, dataset, known)
         places = {}
         for place, item in enumerate(self.definition.schema):
             if field_id(item) not in columns:
                 raise InvalidError(
                     f"leaf {leaf} has no column {item.name!r}, which the namespace has: rows with it cannot be written"
-                    " there; bring the leaf into the namespace's shape with align() first"
+                    " there; bring the leaf into the namespace's shape with align() first, after adopt() if another"
+                    " program has changed it"
                 )
             places[columns[field_id(item)]] = place
         arrays = [
