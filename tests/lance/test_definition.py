@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any, cast
 
 import pyarrow as pa
@@ -273,6 +274,38 @@ def test_functions_of_several_columns_that_take_one_never_prune() -> None:
     both = [f'["=", ["column", "{name}"], ["literal", "string", "a"]]' for name in ("country", "city")]
     pruner = Pruner([field], {column.id: column for column in COLUMNS})
     assert pruner.kept([leaf], implied_by(both, COLUMNS)) == [leaf]
+
+
+def test_fields_of_structs_are_sources() -> None:
+    definition = defined("point.x", "hash(point.tags, point, id)")
+    assert definition.fields == (
+        PartitionField("point.x", (3,), Identity()),
+        PartitionField("point.tags_point_id", (4, 2, 0), Hash()),
+    )
+    assert told_columns(definition)[0] == {"name": "point.x", "source-id": 3, "function": "identity", "properties": {}}
+    assert read_definition("events", definition.properties()).fields == definition.fields
+    assert [field.key for field in definition.fields] == ["point%2Ex", "point%2Etags_point_id_hash"]
+    anonymous = pa.schema([item.remove_metadata() for item in SCHEMA])
+    for source in ({"source-id": 3}, {"name": "point.x"}, {"name": "point.x", "source-id": 77}):
+        assert only_field({**source, "function": "identity"}, schema=anonymous).sources == (3,)
+    for level in ("point.x=1.5", "point%2Ex=1.5"):
+        assert named_leaf(definition, level, "point.tags_point_id_hash=0a").values == ("1.5", "0a")
+    added = add_column(definition, pa.field("deep", pa.struct([("a", pa.struct([("b", pa.int8())]))])))
+    assert {number: source.name for number, source in sources_of(added.schema).items() if number >= 10} == {
+        10: "deep",
+        11: "deep.a",
+        12: "deep.a.b",
+    }
+    assert added.next_id == 13
+    for text, error in [("point.y", NotFoundError), ("point.tags.x", NotFoundError), ("point", UnsupportedError)]:
+        with pytest.raises(error, match="point"):
+            defined(text)
+
+
+def test_decimals_below_one_are_named_with_their_zero() -> None:
+    [field] = defined("price").fields
+    values = pa.array([Decimal("0.50"), Decimal("-0.05"), None], pa.decimal128(2, 2))
+    assert field.values([values], [parse_type("decimal(2,2)")]).to_pylist() == ["0.50", "-0.05", None]
 
 
 def told_columns(definition: Definition) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,8 @@ from penstock.errors import InvalidError, NotFoundError, UnsupportedError
 from penstock.lance.arrow_json import from_json, to_json
 from penstock.lance.field_ids import NEXT_ID, Source, field_id, numbered, sources_of
 from penstock.lance.names import encode
-from penstock.model.columns import Column, find_column
+from penstock.lance.nested_hashes import nested_bytes
+from penstock.model.columns import Column, find_path
 from penstock.model.types import Order, Type
 from penstock.partitioning import (
     MURMUR3,
@@ -40,7 +41,8 @@ _DECIMALS, _BY_VALUE = "decimals", "by-value"  # a width counts ones, not last d
 _BUCKETS = ("num-buckets", "num_buckets", "bucket_size", "bucket-size")
 _WIDTHS = ("width", "truncate_size", "truncate-size")
 _WITH_ARGUMENT = re.compile(r"(\w+)\s*[\[(]\s*(\d+)\s*[\])]")
-_INSTANT = Type("timestamp")
+_INSTANT, _BLOB = Type("timestamp"), Type("blob")
+_NESTED = ("list", "struct", "map")
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,15 @@ class PartitionField:
 
     def values(self, arrays: Sequence[pa.Array], types: Sequence[Type]) -> pa.StringArray:
         """The partition values of rows, given the columns that the field is made of."""
+        if isinstance(self.transform, Hash):
+            nested = [type.order is Order.NONE for type in types]
+            arrays = [nested_bytes(array) if inside else array for array, inside in zip(arrays, nested, strict=True)]
+            types = [_BLOB if inside else type for type, inside in zip(types, nested, strict=True)]
         texts = self.transform.combined(arrays, types)
         if isinstance(self.transform, Calendar):
             return pc.utf8_zero_fill(texts, self.transform.digits)
+        if isinstance(self.transform, Identity) and types[0].order is Order.DECIMAL:
+            return pc.replace_substring_regex(texts, r"^(-?)\.", r"\10.")  # DuckDB, whose texts these are, writes .50
         return texts
 
 
@@ -153,12 +161,18 @@ def _parsed(text: str, columns: Sequence[Column]) -> PartitionField:
         check_transform(transform, column)
     decimals = isinstance(transform, Truncate) and sources[0].type.order is Order.DECIMAL
     given = {_DECIMALS: _BY_VALUE} if decimals else {}
-    name = "_".join(column.name for column in sources)
+    paths = {column.id: path for column, path in _paths(columns)}
+    name = "_".join(paths[column.id] for column in sources)
     return PartitionField(name, tuple(column.id for column in sources), transform, given=given, columns=name)
 
 
 def check_transform(transform: Transform, column: Column) -> None:
     """Refuse a column that cannot be partitioned by this transform."""
+    if isinstance(transform, Hash) and column.type.name in _NESTED:
+        odd = next((one for one in column.walk() if not one.children and one.type.order is Order.NONE), None)
+        if odd is not None:
+            raise UnsupportedError(f"hash({column.name}): Lance hashes no {odd.type}; partition by another column")
+        return
     if isinstance(transform, Identity) and column.type.order in (Order.BYTES, Order.NONE):
         raise UnsupportedError(
             f"{column.name} is a {column.type}, whose values have no text that names a partition;"
@@ -168,11 +182,20 @@ def check_transform(transform: Transform, column: Column) -> None:
 
 
 def _found(name: str, columns: Sequence[Column], text: str) -> Column:
-    column = find_column(columns, name)
+    column = find_path(columns, name.split("."))
     if column is None:
         there = ", ".join(column.name for column in columns)
         raise NotFoundError(f"{text}: the schema has no column {name!r}; its columns are {there}")
+    if column.id < 0:
+        raise UnsupportedError(f"{text}: {name} has no id of its own in this namespace; make it a column")
     return column
+
+
+def _paths(columns: Sequence[Column], around: str = "") -> Iterator[tuple[Column, str]]:
+    """Columns and fields of structs with their names, `s.a`."""
+    for column in columns:
+        yield column, around + column.name
+        yield from _paths(column.children, f"{around}{column.name}.")
 
 
 def _to_json(field: PartitionField, by_id: Mapping[int, Source]) -> dict[str, Any]:

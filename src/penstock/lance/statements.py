@@ -99,10 +99,9 @@ def add_rows(
 
 def _assigned(scan: Scan, frame: DataFrame) -> DataFrame:
     """The rows with the namespace's columns; those that are not given are NULL."""
-    by_id = {column.id: column for column in scan.columns}
     for field in scan.definition.fields:
         for number in field.sources:
-            check_transform(field.transform, by_id[number])
+            check_transform(field.transform, scan.columns_by_id[number])
     given = {name.lower() for name in frame.columns}
     for item in scan.definition.schema:
         if not item.nullable and item.name.lower() not in given:

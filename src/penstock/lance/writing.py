@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -47,7 +48,7 @@ ROWS_PER_FILE = 1_048_576
 _ROWS_SPLIT_AT_ONCE = 65536
 _HELD_BYTES = 256 * 2**20  # of rows that a task keeps before it writes those of its fullest leaf
 _FRAGMENT_BYTES = 512 * 2**20  # a task for each, roughly
-_JOURNALS = "__penstock/"
+_JOURNAL = "__penstock_"  # before a write's id: a folder of its own, so that none stays for all
 _RESULT = "written binary"
 
 
@@ -157,13 +158,25 @@ class WriteJob:
 
 def run(frame: DataFrame, job: WriteJob, distribution: Distribution, columns: Sequence[Column]) -> list[WrittenLeaf]:
     """Let the tasks write. When the job fails, the files of all its tasks are removed."""
-    by_id = {column.id: frame.columns[place] for place, column in enumerate(columns)}
-    keys = [grouping(item.transform, F.col(by_id[number])) for item in job.definition.fields for number in item.sources]
+    by_name = {column.name: F.col(frame.columns[place]) for place, column in enumerate(columns)}
+    keys = [
+        grouping(item.transform, _source(by_name, job.definition.source(number).path))
+        for item in job.definition.fields
+        for number in item.sources
+    ]
     spread = distributed(frame, keys, _FRAGMENT_BYTES, distribution)
     spark = frame.sparkSession
     with unweighed_batches(spark), journal(job.store, job.write_id), writing_tasks(spark, None, job.write_id):
         rows = spread.mapInArrow(job, _RESULT).collect()
     return [pickle.loads(row.written) for row in rows]
+
+
+def _source(columns: Mapping[str, SparkColumn], path: Sequence[str]) -> SparkColumn:
+    """A column, or a field of a struct."""
+    found = columns[path[0]]
+    for name in path[1:]:
+        found = found.getField(name)
+    return found
 
 
 def new_write_id() -> str:
@@ -173,7 +186,7 @@ def new_write_id() -> str:
 @contextmanager
 def journal(store: Store, write_id: str) -> Iterator[None]:
     """A job whose tasks `note` the files that they write: when it fails, those are removed."""
-    directory = f"{store.root}{_JOURNALS}{write_id}/"
+    directory = f"{store.root}{_JOURNAL}{write_id}/"
     make_directory(directory)
     try:
         yield
@@ -190,7 +203,7 @@ def journal(store: Store, write_id: str) -> Iterator[None]:
 
 
 def _note(store: Store, write_id: str, files: Sequence[str]) -> None:
-    with open_output(f"{store.root}{_JOURNALS}{write_id}/{uuid4().hex}") as out:
+    with open_output(f"{store.root}{_JOURNAL}{write_id}/{uuid4().hex}") as out:
         out.write(json.dumps(files).encode())
 
 
