@@ -29,7 +29,7 @@ def client(root: object) -> Any:
 def listed_leaves(root: object, name: str) -> dict[str, str]:
     """The tables of a namespace as the client lists and describes them: their paths by object id."""
     found: dict[str, str] = {}
-    spaces = [[name]]
+    spaces = [name.split("$")]
     namespaces = client(root)
     while spaces:
         at = spaces.pop()
@@ -41,7 +41,7 @@ def listed_leaves(root: object, name: str) -> dict[str, str]:
 
 
 def properties(root: object, name: str) -> dict[str, str]:
-    described = client(root).describe_namespace(DescribeNamespaceRequest(id=[name]))
+    described = client(root).describe_namespace(DescribeNamespaceRequest(id=name.split("$")))
     return dict(described.properties)
 
 

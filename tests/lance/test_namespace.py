@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
+from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, ListNamespacesRequest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -185,6 +186,22 @@ def test_times_are_partitioned_in_utc(spark: SparkSession, tmp_path: Path) -> No
         )
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_a_namespace_inside_of_others(spark: SparkSession, tmp_path: Path) -> None:
+    namespace = penstock.lance.create(str(tmp_path), "db$own$n", "id INT", partitioned_by=["id"], spark=spark)
+    namespace.append(spark.range(2).selectExpr("cast(id AS int) AS id"))
+    assert set(listed_leaves(tmp_path, "db$own$n")) == {"db$own$n$id=0", "db$own$n$id=1"}
+    assert penstock.lance.open(str(tmp_path), "db$own$n", spark=spark).read().where("id = 1").count() == 1
+    second = penstock.lance.create(str(tmp_path), "db$second", "id INT", partitioned_by=["id"], spark=spark)
+    assert second.read().count() == 0
+    assert namespace.delete("id = 0") is not None
+    check_manifest(tmp_path)
+    assert client(tmp_path).list_namespaces(ListNamespacesRequest(id=["db"])).namespaces == ["own", "second"]
+    assert not list(tmp_path.glob("__penstock*"))  # notes of writes go when they are done
+    for name in ("db$second$inside", "db$$n", "db$", "db$a b ", "db$own$n"):
+        with pytest.raises(penstock.InvalidError, match=re.escape(repr(name))):
+            penstock.lance.create(str(tmp_path), name, "id INT", partitioned_by=["id"], spark=spark)
 
 
 def test_versions_and_time_travel(spark: SparkSession, tmp_path: Path, namespace: penstock.lance.Namespace) -> None:

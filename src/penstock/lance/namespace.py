@@ -220,6 +220,7 @@ def create(
 ) -> Namespace:
     """Make a partitioned namespace in a directory, which becomes a Lance directory namespace if it is none yet.
 
+    The name can be a path, `db$events`: the namespaces on the way are made too.
     The schema is Spark's DDL or `StructType`, or an Arrow schema, which can say more: `pa.list_(pa.float32(), 128)` is
     a vector. Partition fields are columns or `bucket(N, c)`, `truncate(W, c)`, `hash(c, ...)`, `year(c)` to `hour(c)`.
     """
