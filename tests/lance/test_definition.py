@@ -308,6 +308,20 @@ def test_decimals_below_one_are_named_with_their_zero() -> None:
     assert field.values([values], [parse_type("decimal(2,2)")]).to_pylist() == ["0.50", "-0.05", None]
 
 
+def test_ids_that_counting_gives_twice_are_the_first_ones() -> None:
+    """Columns may have been given ids without room for the fields inside of them."""
+    pair = pa.struct([("x", pa.int8()), ("y", pa.int8())])
+    schema = pa.schema([with_id(pa.field(name, pair), number) for number, name in enumerate("ab")])
+    ids = [[inner.id for inner in column.walk()] for column in columns_for(NO_SPARK, schema)]
+    assert ids == [[0, -1, 2], [1, -2, 3]]
+    assert {number: source.name for number, source in sources_of(schema).items()} == {
+        0: "a",
+        1: "b",
+        2: "a.y",
+        3: "b.y",
+    }
+
+
 def told_columns(definition: Definition) -> list[dict[str, Any]]:
     return list(json.loads(definition.properties()["lance.partitioning.partition-columns"]))
 

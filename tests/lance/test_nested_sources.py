@@ -101,7 +101,10 @@ def test_fields_of_structs_and_whole_lists_make_partitions(spark: SparkSession, 
 
 def test_a_nested_source_of_another_writer(spark: SparkSession, tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int32()), ("s", pa.struct([("a", pa.string()), ("b", pa.int32())]))])
-    columns = [{"source-id": 2, "function": "identity", "properties": {}}]
+    columns = [
+        {"source-id": 2, "function": "identity", "properties": {}},
+        {"source-id": 1, "function": "hash", "properties": {}},
+    ]
     properties = {
         "lance.partitioning.enabled": "true",
         "lance.partitioning.partition-columns": json.dumps(columns),
@@ -110,9 +113,11 @@ def test_a_nested_source_of_another_writer(spark: SparkSession, tmp_path: Path) 
     others = client(tmp_path)
     others.create_namespace(CreateNamespaceRequest(id=["n"], properties=properties))
     rows = pa.table({"id": [1], "s": [{"a": "x", "b": 2}]}, schema=schema)
-    lance.write_dataset(rows, namespace_client=others, table_id=["n", "s.a=x"], mode="create")
+    others.create_namespace(CreateNamespaceRequest(id=["n", "s.a=x"]))
+    lance.write_dataset(rows, namespace_client=others, table_id=["n", "s.a=x", "s_hash=their own"], mode="create")
     namespace = penstock.lance.open(str(tmp_path), "n", spark=spark)
     namespace.append(spark.sql("SELECT 2 AS id, named_struct('a', 'y', 'b', 3) AS s"))
     assert [row.id for row in namespace.read().orderBy("id").collect()] == [1, 2]
     assert [row.id for row in namespace.read().where("s.a = 'x'").collect()] == [1]
     assert namespace.explain("s.a = 'x'").kept == 1
+    assert namespace.check().count() == 0

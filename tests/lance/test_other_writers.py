@@ -46,6 +46,17 @@ def test_years_from_1970_are_found_and_survive_deletes_of_old_years(spark: Spark
     assert namespace.delete("ts < '1000-01-01'") is None
 
 
+def test_rows_of_a_leaf_that_lacks_its_partition_column(spark: SparkSession, tmp_path: Path) -> None:
+    """They read as NULL, so a filter for the leaf's value must not delete them with it, nor one for NULL lose them."""
+    namespace = penstock.lance.create(
+        str(tmp_path), "n", "id INT, region STRING", partitioned_by=["region"], spark=spark
+    )
+    foreign_leaf(tmp_path, ["region=EU"], pa.table({"id": pa.array([1], pa.int32())}))
+    assert told(namespace, "region IS NULL") == [(1, None)]
+    assert namespace.delete("region = 'EU'") is None
+    assert told(namespace) == [(1, None)]
+
+
 # Columns of our leaves that pylance changes
 
 SCHEMA = "id INT, region STRING, b STRING"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
 COLUMNS = "lance.partitioning.columns"
+_MOST_NOTED = 100  # columns: the manifest is written whole with every change. Of wider leaves their old version tells.
 _NOT_OURS = -1
 
 
@@ -37,10 +38,15 @@ def known_columns(properties: Mapping[str, str]) -> tuple[Known, ...]:
     return tuple(Known(*one) for one in json.loads(properties.get(COLUMNS, "[]")))
 
 
-def noted_columns(columns: Mapping[int, str], dataset: LanceDataset) -> str:
-    """The text for a leaf's entry, given which of its columns are the namespace's."""
+def noted_columns(columns: Mapping[int, str], dataset: LanceDataset) -> tuple[Known, ...]:
+    """What is to be known of a leaf's columns, given which of them are the namespace's."""
     ids = {name: number for number, name in columns.items()}
-    return json.dumps([(ids.get(name, _NOT_OURS), number, name) for name, number in lance_fields(dataset).items()])
+    return tuple(Known(ids.get(name, _NOT_OURS), number, name) for name, number in lance_fields(dataset).items())
+
+
+def columns_text(known: Sequence[Known]) -> str | None:
+    """The text for a leaf's entry; None for very many."""
+    return json.dumps(known) if len(known) <= _MOST_NOTED else None
 
 
 def lance_fields(dataset: LanceDataset) -> dict[str, int]:

@@ -30,11 +30,10 @@ _Reading = int | Interval  # a part of the calendar, or the microseconds of what
 def may_hold(transform: Transform, name: str, type: Type, wanted: ValueSet) -> bool:
     """Whether a partition so named can hold one of the wanted values of its column.
 
-    Parts of the calendar are asked together, by `may_hold_times`; hashes of others tell nothing.
+    Parts of the calendar are asked together, by `may_hold_times`; hashes of others tell nothing. NULL can be anywhere:
+    a leaf of others may lack the column.
     """
-    if wanted.null and spells_null(name):
-        return True
-    if not isinstance(transform, Identity | Truncate) or transform.project(wanted, type) is None:
+    if wanted.null or not isinstance(transform, Identity | Truncate) or transform.project(wanted, type) is None:
         return True
     held = [one for text in _texts(name) if (one := _held(transform, text, type)) is not None]
     return not held or any(not (one & wanted).empty for one in held)
@@ -42,8 +41,10 @@ def may_hold(transform: Transform, name: str, type: Type, wanted: ValueSet) -> b
 
 def may_hold_times(parts: Sequence[tuple[Calendar, str]], type: Type, wanted: ValueSet) -> bool:
     """Whether a leaf can hold one of the wanted times, given its name for each calendar part of their column."""
+    if wanted.null:
+        return True
     if all(spells_null(name) for _, name in parts):
-        return wanted.null or reaches_ends(wanted, type)
+        return reaches_ends(wanted, type)
     readings = [list(_readings(part, name)) for part, name in parts]
     if not all(readings):
         return True  # a name that no reading explains

@@ -81,6 +81,7 @@ def _numbered(
     inside: list[tuple[int | None, pa.DataType]] = [(None, pa.null())] * len(parent.children)
     if pa.types.is_struct(kind) and number is not None:
         inside = [(one if one not in taken else None, item.type) for one, item in children_ids(kind, number)]
+        taken.update(one for one, _ in inside if one is not None)
     return tuple(
         replace(
             child,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.lance.definition import Definition
 from penstock.lance.healing import Step, history, overwrites
-from penstock.lance.leaf_columns import COLUMNS, Known, known_columns, leaf_columns, noted_columns
+from penstock.lance.leaf_columns import COLUMNS, Known, columns_text, leaf_columns, noted_columns
 from penstock.lance.leaves import READ_VERSION, UNCHECKED, Leaf
 from penstock.lance.manifest import Entry
 from penstock.lance.store import Store
@@ -29,7 +29,7 @@ def leaf_now(definition: Definition, store: Store, leaf: Leaf, dataset: LanceDat
     return replace(
         leaf,
         version=dataset.version,
-        columns=known_columns({COLUMNS: noted_columns(columns, dataset)}),
+        columns=noted_columns(columns, dataset),
         checked=checked or not leaf.own,
     )
 
@@ -39,11 +39,10 @@ def entry_showing(entry: Entry, leaf: Leaf, dataset: LanceDataset) -> Entry:
     fragments = [fragment.metadata for fragment in dataset.get_fragments()]
     size = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
     rows = sum(fragment.num_rows for fragment in fragments)
-    columns = noted_columns({one.id: one.name for one in leaf.columns}, dataset)
     return entry.with_properties(
         {
             READ_VERSION: str(dataset.version),
-            COLUMNS: columns,
+            COLUMNS: columns_text(leaf.columns),
             BYTES: str(size),
             ROWS: str(rows),
             UNCHECKED: None if leaf.checked else "true",
@@ -66,5 +65,4 @@ def _columns_before(definition: Definition, store: Store, leaf: Leaf) -> tuple[K
     before = store.find(leaf.location, leaf.version)
     if before is None:
         return ()  # it was cleaned up
-    columns = leaf_columns(definition, leaf.object_id, before, ())
-    return known_columns({COLUMNS: noted_columns(columns, before)})
+    return noted_columns(leaf_columns(definition, leaf.object_id, before, ()), before)
