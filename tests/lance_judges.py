@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import unquote
+from uuid import uuid4
 
 import lance
 import pyarrow as pa
 from lance_namespace import (
+    CreateNamespaceRequest,
+    DeclareTableRequest,
     DescribeNamespaceRequest,
     DescribeTableRequest,
     ListNamespacesRequest,
@@ -26,7 +29,7 @@ def client(root: object) -> Any:
 def listed_leaves(root: object, name: str) -> dict[str, str]:
     """The tables of a namespace as the client lists and describes them: their paths by object id."""
     found: dict[str, str] = {}
-    spaces = [[name]]
+    spaces = [name.split("$")]
     namespaces = client(root)
     while spaces:
         at = spaces.pop()
@@ -38,8 +41,19 @@ def listed_leaves(root: object, name: str) -> dict[str, str]:
 
 
 def properties(root: object, name: str) -> dict[str, str]:
-    described = client(root).describe_namespace(DescribeNamespaceRequest(id=[name]))
+    described = client(root).describe_namespace(DescribeNamespaceRequest(id=name.split("$")))
     return dict(described.properties)
+
+
+def check_manifest(root: object) -> None:
+    """The manifest has one row for each object, and Lance's client makes a namespace and a table in the same root."""
+    ids = lance.dataset(f"{root}/__manifest").to_table(columns=["object_id"])["object_id"].to_pylist()
+    assert sorted(set(ids)) == sorted(ids)
+    name = f"other_{uuid4().hex}"
+    namespaces = client(root)
+    namespaces.create_namespace(CreateNamespaceRequest(id=[name]))
+    namespaces.declare_table(DeclareTableRequest(id=[name, "plain"]))
+    assert namespaces.list_tables(ListTablesRequest(id=[name])).tables == ["plain"]
 
 
 def by_pylance(root: object, name: str) -> dict[str, pa.Table]:

@@ -14,13 +14,16 @@ from typing import Any, cast
 import pyarrow as pa
 from lance.optimize import Compaction
 
+from penstock.lance.adoption import adopt
+from penstock.lance.checking import CheckJob
 from penstock.lance.compaction import show_rewritten
 from penstock.lance.creation import create_namespace
-from penstock.lance.definition import new_definition, numbered, read_definition
+from penstock.lance.definition import new_definition, read_definition
 from penstock.lance.deleting import DeleteJob, Thinned, remove_rows
+from penstock.lance.field_ids import numbered
 from penstock.lance.leaves import leaves_of
 from penstock.lance.manifest import MANIFEST, Manifest
-from penstock.lance.scan import Scan
+from penstock.lance.scan import LEAF, Scan
 from penstock.lance.statements import add_rows, write_job
 from penstock.lance.store import Store
 from penstock.lance.writing import WriteJob, WrittenLeaf, journal
@@ -48,7 +51,7 @@ def stop() -> None:
 
 def environment() -> dict[str, str]:
     """Of processes that tests start: they find the modules beside this one."""
-    return {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])}
 
 
 def data_files(root: str | Path) -> list[str]:
@@ -58,7 +61,7 @@ def data_files(root: str | Path) -> list[str]:
 
 
 def journals(root: str | Path) -> list[Path]:
-    return list(Path(root, "__penstock").glob("*"))
+    return list(Path(root).glob("__penstock*"))
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,9 @@ class Writer:
     root: str
 
     @classmethod
-    def create(cls, root: Path) -> Writer:
-        definition = new_definition(numbered(SCHEMA), COLUMNS, ["country"])
+    def create(cls, root: Path, *more: str) -> Writer:
+        """A namespace that is partitioned by country, and by more."""
+        definition = new_definition(numbered(SCHEMA), COLUMNS, ["country", *more])
         create_namespace(Store.at(str(root)), NAME, definition)
         return cls(str(root))
 
@@ -162,6 +166,22 @@ class Writer:
         scan = self.scan()
         rewritten = self.rewritten(scan)
         return self.show(scan, rewritten) if rewritten else None
+
+    def adopt(self) -> int | None:
+        return adopt(self.manifest, self.scan(), misplaced=self.misplaced)
+
+    def misplaced(self, scan: Scan) -> dict[str, int]:
+        """What tasks of a check count, by leaf."""
+        leaves = {leaf.object_id: replace(leaf, checked=True) for leaf in scan.leaves}
+        job = CheckJob(scan.definition, scan.columns_by_id, leaves)
+        found: dict[str, int] = {}
+        for leaf in scan.leaves:
+            dataset = scan.dataset(leaf)
+            assert dataset is not None
+            rows = dataset.to_table()
+            named = rows.append_column(LEAF, pa.array([leaf.object_id] * rows.num_rows))
+            found |= {row["leaf"]: row["rows"] for batch in job(named.to_batches()) for row in batch.to_pylist()}
+        return found
 
     def show(self, scan: Scan, rewritten: dict[str, list[str]]) -> int:
         return show_rewritten(self.manifest, scan, rewritten)

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 import penstock
 import penstock.lance
-from lance_judges import by_pylance, client
+from lance_judges import by_pylance, check_manifest, client
 from lance_writers import LONGEST, NAME, SCHEMA, Writer, data_files, environment, journals
 from penstock.lance import commit
 from penstock.lance.statements import add_rows, change_definition, write_job
@@ -153,6 +153,15 @@ def test_writers_that_make_the_same_leaf_at_once(writer: Writer) -> None:
     assert writer.ids() == [*range(5), *range(10, 15)]
     assert [entry.kind for entry in writer.manifest.state().below(NAME)] == ["table", "table"]
     assert writer.leaf("new") == str(next(Path(writer.root).glob("*=new")))
+
+
+def test_writers_that_make_leaves_below_the_same_parents_at_once(tmp_path: Path) -> None:
+    writer = Writer.create(tmp_path, "bucket(4, id)", "batch")
+    numbers = range(12)
+    acts = [lambda batch=batch: writer.append(batch, [(n, "US") for n in numbers]) for batch in "abc"]  # type: ignore[misc]
+    assert all(isinstance(one, int) for one in at_once(*acts))
+    check_manifest(tmp_path)
+    assert writer.ids() == sorted([*numbers] * 3)
 
 
 def test_a_client_that_changes_the_manifest_meanwhile(writer: Writer) -> None:

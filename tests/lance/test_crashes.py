@@ -21,7 +21,6 @@ import penstock
 from lance_judges import by_pylance, client
 from lance_writers import LONGEST, NAME, READY, Writer, data_files, environment, journals, stop
 from penstock.lance import commit, statements, writing
-from penstock.lance.adoption import adopt
 from penstock.lance.commit import WRITER, Turn
 from stalled import Stalled
 
@@ -140,7 +139,7 @@ def test_a_statement_after_one_that_stopped_before_it_was_published(
         with pytest.raises(penstock.ConflictError, match=r"adopt\(\)"):
             STATEMENTS[then](writer)
         assert writer.rows() == expected
-        adopt(writer.manifest, writer.scan())
+        writer.adopt()
     version = STATEMENTS[then](writer)
     assert (version is None) == (after_compaction and then == "compact")
     assert writer.ids() == RESULTS[then]
@@ -165,7 +164,7 @@ def test_what_another_program_adds_after_a_dead_append_is_kept(writer: Writer, m
     assert ids_in(leaf) == [1, 2, 50, 200]
     append_foreign(leaf, 51)
     assert isinstance(late.goes_on(), penstock.ConflictError)
-    adopt(writer.manifest, writer.scan())
+    writer.adopt()
     assert writer.ids() == [1, 2, 3, 4, 50, 51, 200]
 
 

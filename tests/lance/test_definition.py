@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any, cast
 
 import pyarrow as pa
@@ -10,28 +11,20 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import InvalidError, NotFoundError, UnsupportedError
+from penstock.lance.arrow_json import to_json
 from penstock.lance.definition import (
+    ENABLED,
+    PARTITION_COLUMNS,
     Definition,
     PartitionField,
-    field_id,
     new_definition,
-    numbered,
     read_definition,
-    with_id,
 )
-from penstock.lance.leaves import (
-    READ_VERSION,
-    Leaf,
-    Values,
-    entries_for,
-    former_names,
-    leaf_of,
-    leaf_schema,
-    matches,
-    object_id,
-    renamed,
-    same_shape,
-)
+from penstock.lance.definition import SCHEMA as SCHEMA_PROPERTY
+from penstock.lance.evolution import add_column, drop_column, rename_column
+from penstock.lance.field_ids import field_id, numbered, sources_of, with_id
+from penstock.lance.leaf_columns import Known, former_names, leaf_schema, matches, renamed, same_shape
+from penstock.lance.leaves import READ_VERSION, Leaf, Values, entries_for, leaf_of, object_id
 from penstock.lance.manifest import Entry
 from penstock.lance.pruning import Pruner
 from penstock.lance.schemas import columns_for
@@ -73,7 +66,7 @@ FUNCTIONS: dict[str, tuple[list[str], Transform, str, dict[str, str]]] = {
     "country": (["country"], Identity(), "identity", {}),
     "bucket(4, city)": (["city"], Bucket(4, MURMUR3), "bucket", {"num-buckets": "4", "hash": "murmur3_x86_32"}),
     "truncate(3, city)": (["city"], Truncate(3), "truncate", {"width": "3"}),
-    "truncate(10, price)": (["price"], Truncate(10), "truncate", {"width": "10"}),
+    "truncate(10, price)": (["price"], Truncate(10), "truncate", {"width": "10", "decimals": "by-value"}),
     "hash(id)": (["id"], Hash(), "hash", {"hash": "murmur3_x86_32"}),
     "hash(country, CITY)": (["country", "city"], Hash(), "hash", {"hash": "murmur3_x86_32"}),
     "year(ts)": (["ts"], Year(), "year", {}),
@@ -90,8 +83,7 @@ def defined(*partitioned_by: str) -> Definition:
 
 def reread(*described: Any, schema: pa.Schema = SCHEMA, **changes: str) -> Definition:
     """The definition of properties in which the partition columns are so described."""
-    properties = Definition(schema, ()).properties()
-    properties["lance.partitioning.partition-columns"] = json.dumps(described)
+    properties = {ENABLED: "true", SCHEMA_PROPERTY: to_json(schema), PARTITION_COLUMNS: json.dumps(described)}
     return read_definition("events", {**properties, **changes})
 
 
@@ -118,8 +110,7 @@ def test_properties_are_those_of_the_specification(text: str) -> None:
     assert written["lance.partitioning.enabled"] == "true"
     assert json.loads(written["lance.partitioning.partition-columns"]) == [
         {
-            "name": "_".join(names),
-            **({"source-id": ids[0]} if len(ids) == 1 else {"source-ids": ids}),
+            **({"name": names[0], "source-id": ids[0]} if len(ids) == 1 else {"source-ids": ids}),
             "function": function,
             "properties": properties,
         }
@@ -140,7 +131,12 @@ def test_ids_count_as_lance_does_and_stay() -> None:
     assert [field_id(item) for item in SCHEMA] == [0, 1, 2, 6, 7, 8, 9]
     assert numbered(SCHEMA) is SCHEMA
     assert [column.id for column in COLUMNS] == [0, 1, 2, 6, 7, 8, 9]
-    assert all(child.id < 0 for child in COLUMNS[2].walk() if child is not COLUMNS[2])
+    assert [child.id for child in COLUMNS[2].walk()] == [2, 3, 4, -1]
+    assert {number: source.name for number, source in sources_of(SCHEMA).items() if number in (2, 3, 4, 5)} == {
+        2: "point",
+        3: "point.x",
+        4: "point.tags",
+    }
 
 
 @pytest.mark.parametrize(
@@ -246,7 +242,7 @@ def test_the_specification_s_example() -> None:
         ("country", pa.string(), True),
         ("city", pa.string(), True),
     ]
-    assert (found.id("city"), found.column(1).name, found.next_id) == (2, "country", 3)
+    assert (found.id("city"), found.source(1).name, found.next_id) == (2, "country", 3)
     assert read_definition("root", found.properties()) == found
 
 
@@ -259,7 +255,10 @@ def test_unknown_functions_are_kept(source: dict[str, Any], function: str) -> No
     definition = reread(described)
     [field] = definition.fields
     assert field.transform == Unknown(function)
-    assert json.loads(definition.properties()["lance.partitioning.partition-columns"]) == [described]
+    [told] = json.loads(definition.properties()["lance.partitioning.partition-columns"])
+    assert told["properties"] == {"num_buckets": 7, "partition-name": "k"}
+    assert (told["function"], told.get("name")) == (function, "country" if "source-id" in source else None)
+    assert reread(told).fields == definition.fields
     leaf = Leaf("n$k=x", "", ("x",), 1)
     both = [f'["=", ["column", "{name}"], ["literal", "string", "a"]]' for name in ("country", "city")]
     pruner = Pruner([field], {column.id: column for column in COLUMNS})
@@ -275,6 +274,75 @@ def test_functions_of_several_columns_that_take_one_never_prune() -> None:
     both = [f'["=", ["column", "{name}"], ["literal", "string", "a"]]' for name in ("country", "city")]
     pruner = Pruner([field], {column.id: column for column in COLUMNS})
     assert pruner.kept([leaf], implied_by(both, COLUMNS)) == [leaf]
+
+
+def test_fields_of_structs_are_sources() -> None:
+    definition = defined("point.x", "hash(point.tags, point, id)")
+    assert definition.fields == (
+        PartitionField("point.x", (3,), Identity()),
+        PartitionField("point.tags_point_id", (4, 2, 0), Hash()),
+    )
+    assert told_columns(definition)[0] == {"name": "point.x", "source-id": 3, "function": "identity", "properties": {}}
+    assert read_definition("events", definition.properties()).fields == definition.fields
+    assert [field.key for field in definition.fields] == ["point%2Ex", "point%2Etags_point_id_hash"]
+    anonymous = pa.schema([item.remove_metadata() for item in SCHEMA])
+    for source in ({"source-id": 3}, {"name": "point.x"}, {"name": "point.x", "source-id": 77}):
+        assert only_field({**source, "function": "identity"}, schema=anonymous).sources == (3,)
+    for level in ("point.x=1.5", "point%2Ex=1.5"):
+        assert named_leaf(definition, level, "point.tags_point_id_hash=0a").values == ("1.5", "0a")
+    added = add_column(definition, pa.field("deep", pa.struct([("a", pa.struct([("b", pa.int8())]))])))
+    assert {number: source.name for number, source in sources_of(added.schema).items() if number >= 10} == {
+        10: "deep",
+        11: "deep.a",
+        12: "deep.a.b",
+    }
+    assert added.next_id == 13
+    for text, error in [("point.y", NotFoundError), ("point.tags.x", NotFoundError), ("point", UnsupportedError)]:
+        with pytest.raises(error, match="point"):
+            defined(text)
+
+
+def test_decimals_below_one_are_named_with_their_zero() -> None:
+    [field] = defined("price").fields
+    values = pa.array([Decimal("0.50"), Decimal("-0.05"), None], pa.decimal128(2, 2))
+    assert field.values([values], [parse_type("decimal(2,2)")]).to_pylist() == ["0.50", "-0.05", None]
+
+
+def test_ids_that_counting_gives_twice_are_the_first_ones() -> None:
+    """Columns may have been given ids without room for the fields inside of them."""
+    pair = pa.struct([("x", pa.int8()), ("y", pa.int8())])
+    schema = pa.schema([with_id(pa.field(name, pair), number) for number, name in enumerate("ab")])
+    ids = [[inner.id for inner in column.walk()] for column in columns_for(NO_SPARK, schema)]
+    assert ids == [[0, -1, 2], [1, -2, 3]]
+    assert {number: source.name for number, source in sources_of(schema).items()} == {
+        0: "a",
+        1: "b",
+        2: "a.y",
+        3: "b.y",
+    }
+
+
+def told_columns(definition: Definition) -> list[dict[str, Any]]:
+    return list(json.loads(definition.properties()["lance.partitioning.partition-columns"]))
+
+
+def test_names_follow_their_source_ids() -> None:
+    """A field names the column that it is made of, whatever that is called; partitions keep their names."""
+    definition = rename_column(defined("country", "bucket(4, city)", "hash(country, city)"), "country", "land")
+    definition = add_column(definition, pa.field("country", pa.string()))
+    country, city, both = told_columns(definition)
+    assert (country["name"], country["source-id"], country["properties"]) == ("land", 1, {"partition-name": "country"})
+    assert (city["name"], city["source-id"]) == ("city", 6)
+    assert "name" not in both
+    assert (both["source-ids"], both["properties"]["partition-name"]) == ([1, 6], "country_city")
+    found = read_definition("events", definition.properties())
+    assert found.fields == definition.fields
+    names = ("country=US", "city_bucket=3", "country_city_hash=0a1b2c3d")
+    assert object_id("n", found.fields, ("US", "3", "0a1b2c3d")) == "n$" + "$".join(names)
+    for levels in (names, ("land=US", "city=3", "land_city_hash=0a1b2c3d")):
+        assert named_leaf(found, *levels).values == ("US", "3", "0a1b2c3d")
+    back = rename_column(drop_column(found, "country"), "land", "country")
+    assert told_columns(back) == told_columns(defined("country", "bucket(4, city)", "hash(country, city)"))
 
 
 def test_other_writers_properties_survive() -> None:
@@ -295,7 +363,7 @@ def test_other_writers_properties_survive() -> None:
         ({"function": "identity"}, "None"),
         ({"name": "k", "source-id": 99, "function": "identity"}, "99"),
         ({"name": "k", "source-ids": [1, 99], "function": "hash"}, "99"),
-        ({"name": "k", "source-id": 3, "function": "identity"}, "3"),  # a field inside of `point`
+        ({"name": "k", "source-id": 5, "function": "identity"}, "5"),  # inside of a list
         ({"name": "city"}, "function"),
         ({"name": "city", "function": "bucket", "properties": {"num-buckets": "0"}}, "bucket"),
         ({"name": "city", "function": "bucket", "properties": {"num-buckets": -4}}, "bucket"),
@@ -392,7 +460,7 @@ def test_leaves_of_ours(values: Values, name: str) -> None:
     shown = entry.with_properties({READ_VERSION: "7"})
     assert leaf_of(shown, "events", fields) == Leaf(entry.object_id, "place", values, 7)
     bare = Entry(entry.object_id, "table", "place")
-    assert leaf_of(bare, "events", fields) == Leaf(entry.object_id, "place", values, None)
+    assert leaf_of(bare, "events", fields) == Leaf(entry.object_id, "place", values, None, own=False)
 
 
 @pytest.mark.parametrize(
@@ -446,7 +514,19 @@ def test_columns_match_by_id_then_by_name() -> None:
     odd = pa.schema([with_id(pa.field("old", pa.string()), IDS["city"]), ("city", pa.int8()), ("COUNTRY", pa.string())])
     assert matches(definition, odd) == {IDS["city"]: "old", IDS["country"]: "COUNTRY"}
     other = pa.schema([with_id(pa.field("city", pa.string()), 77), ("extra", pa.string())])
-    assert matches(definition, other) == {}  # a dropped column's name may be another's now
+    assert matches(definition, other) == {77: "city"}  # a dropped column's name may be another's now
+
+
+def test_known_columns_match_by_lances_field_then_by_the_name_that_they_had() -> None:
+    city = SCHEMA.get_field_index("city")
+    moved = SCHEMA.set(city, renamed(SCHEMA.field(city), "town"))
+    definition = Definition(moved.append(with_id(pa.field("city", pa.string()), 10)), ())
+    known = [Known(IDS["city"], 3, "city")]
+    for leaf, fields in [("city", {"city": 9}), ("city", {}), ("other", {"other": 3})]:
+        assert matches(definition, pa.schema([(leaf, pa.string())]), known, fields) == {IDS["city"]: leaf}
+    assert matches(definition, pa.schema([("city", pa.string())])) == {10: "city"}  # nothing is known of this one
+    both = pa.schema([("city", pa.string()), ("b", pa.string())])
+    assert matches(definition, both, known, {"b": 3, "city": 9}) == {IDS["city"]: "b", 10: "city"}
 
 
 def test_columns_match_by_former_names() -> None:
@@ -466,9 +546,13 @@ def test_columns_match_by_former_names() -> None:
 
 def test_shapes() -> None:
     definition = Definition(SCHEMA, ())
-    assert same_shape(definition, leaf_schema(definition))
-    assert same_shape(definition, pa.schema([item.remove_metadata() for item in SCHEMA]))
-    assert not same_shape(definition, SCHEMA.remove(0))
-    assert not same_shape(definition, SCHEMA.append(pa.field("more", pa.int8())))
-    assert not same_shape(definition, SCHEMA.set(0, SCHEMA.field(0).with_type(pa.int32())))
-    assert not same_shape(definition, SCHEMA.set(0, SCHEMA.field(0).with_name("ID")))
+
+    def same(leaf: pa.Schema) -> bool:
+        return same_shape(definition, leaf, matches(definition, leaf))
+
+    assert same(leaf_schema(definition))
+    assert same(pa.schema([item.remove_metadata() for item in SCHEMA]))
+    assert not same(SCHEMA.remove(0))
+    assert not same(SCHEMA.append(pa.field("more", pa.int8())))
+    assert not same(SCHEMA.set(0, SCHEMA.field(0).with_type(pa.int32())))
+    assert not same(SCHEMA.set(0, SCHEMA.field(0).with_name("ID")))

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from penstock.lance.definition import numbered
+from penstock.lance.field_ids import numbered
 from penstock.lance.filters import quoted, scan_filter
 from penstock.lance.schemas import columns_for
 from penstock.model.columns import Column

@@ -1,3 +1,5 @@
+from hashlib import blake2b
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -68,5 +70,18 @@ def test_directories_are_short_and_tell_leaves_apart(values: list[str], filler: 
     assert place == directory(leaf)
     assert place != directory(leaf + "x")
     assert "/" not in place
-    assert leaf.startswith(place[9:])
-    assert place[9:] == leaf or len(place.encode()) > 196
+    digest, _, name = place.partition("_")
+    assert leaf.startswith(name)
+    assert (len(digest), name) == (8, leaf) or (len(digest) == 32 and len(place.encode()) > 196)
+
+
+def test_long_names_with_the_same_short_hash_have_directories_of_their_own() -> None:
+    """Two of so many share 32 bits of their hashes."""
+    seen: dict[str, str] = {}
+    for number in range(1_000_000):
+        leaf = f"n$c={'x' * 200}{number}"
+        other = seen.setdefault(blake2b(leaf.encode(), digest_size=4).hexdigest(), leaf)
+        if other != leaf:
+            break
+    assert other != leaf
+    assert directory(other) != directory(leaf)

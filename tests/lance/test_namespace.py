@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
+from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, ListNamespacesRequest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import penstock
 import penstock.lance
-from lance_judges import by_duckdb, by_pylance, client, in_order, listed_leaves, properties
+from lance_judges import by_duckdb, by_pylance, check_manifest, client, in_order, listed_leaves, properties
 
 SCHEMA = "id BIGINT NOT NULL, event_date DATE, country STRING, city STRING, ts TIMESTAMP, amount DECIMAL(38,2)"
 HOSTILE = (
@@ -74,6 +75,41 @@ def test_what_spark_writes_all_others_read(
         (*row[:4], row[5]) for row in expected
     )
     assert len(leaves) == namespace.partitions().count()
+
+
+def test_lances_client_can_change_the_root_after_every_kind_of_write(
+    spark: SparkSession, tmp_path: Path, namespace: penstock.lance.Namespace
+) -> None:
+    """Several leaves below one parent: each namespace is in the manifest once."""
+    rows = events(spark, 40).where("country in ('US', '..') and event_date is not null").coalesce(1)
+    for write in (
+        lambda: namespace.append(rows),
+        lambda: namespace.append(rows.withColumn("country", F.lit("new"))),
+        lambda: namespace.delete("country = 'US' and event_date = '1969-12-31' or id = 5"),
+        lambda: namespace.overwrite(rows),
+        lambda: namespace.add_column("note STRING"),
+        lambda: namespace.align(),
+        lambda: namespace.append(rows.union(rows.withColumn("country", F.lit("later"))).coalesce(1)),
+        lambda: namespace.compact(),
+    ):
+        assert write() is not None
+        check_manifest(tmp_path)
+    assert namespace.read().count() == 3 * rows.count()
+
+
+def test_a_manifest_with_doubles_is_mended_by_the_next_write(
+    spark: SparkSession, tmp_path: Path, namespace: penstock.lance.Namespace
+) -> None:
+    rows = events(spark, 8).where("country = 'US' or country is null").coalesce(1)
+    namespace.append(rows)
+    manifest = lance.dataset(str(tmp_path / "__manifest"))
+    spaces = manifest.to_table(filter="object_type = 'namespace'")
+    lance.write_dataset(pa.concat_tables([manifest.to_table(), spaces, spaces]), manifest.uri, mode="overwrite")
+    with pytest.raises(Exception, match="duplicate object_id"):
+        client(tmp_path).create_namespace(CreateNamespaceRequest(id=["refused"]))
+    assert rows_of(namespace.read()) == rows_of(rows)
+    namespace.append(rows.limit(0))
+    check_manifest(tmp_path)
 
 
 def test_properties_are_those_of_the_specification(tmp_path: Path, namespace: penstock.lance.Namespace) -> None:
@@ -151,6 +187,22 @@ def test_times_are_partitioned_in_utc(spark: SparkSession, tmp_path: Path) -> No
         )
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_a_namespace_inside_of_others(spark: SparkSession, tmp_path: Path) -> None:
+    namespace = penstock.lance.create(str(tmp_path), "db$own$n", "id INT", partitioned_by=["id"], spark=spark)
+    namespace.append(spark.range(2).selectExpr("cast(id AS int) AS id"))
+    assert set(listed_leaves(tmp_path, "db$own$n")) == {"db$own$n$id=0", "db$own$n$id=1"}
+    assert penstock.lance.open(str(tmp_path), "db$own$n", spark=spark).read().where("id = 1").count() == 1
+    second = penstock.lance.create(str(tmp_path), "db$second", "id INT", partitioned_by=["id"], spark=spark)
+    assert second.read().count() == 0
+    assert namespace.delete("id = 0") is not None
+    check_manifest(tmp_path)
+    assert client(tmp_path).list_namespaces(ListNamespacesRequest(id=["db"])).namespaces == ["own", "second"]
+    assert not list(tmp_path.glob("__penstock*"))  # notes of writes go when they are done
+    for name in ("db$second$inside", "db$$n", "db$", "db$a b ", "db$own$n"):
+        with pytest.raises(penstock.InvalidError, match=re.escape(repr(name))):
+            penstock.lance.create(str(tmp_path), name, "id INT", partitioned_by=["id"], spark=spark)
 
 
 def test_versions_and_time_travel(spark: SparkSession, tmp_path: Path, namespace: penstock.lance.Namespace) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from decimal import Decimal
 from functools import cache
 from itertools import product
 from typing import Any, cast
@@ -16,7 +17,14 @@ from pyspark.sql import SparkSession
 
 from partitioning.arrays import spark_array
 from penstock.errors import InvalidError
-from penstock.lance.definition import Definition, instants, new_definition, numbered
+from penstock.lance.definition import (
+    PARTITION_COLUMNS,
+    Definition,
+    instants,
+    new_definition,
+    read_definition,
+)
+from penstock.lance.field_ids import numbered
 from penstock.lance.leaves import Leaf, Values, entries_for, leaf_of
 from penstock.lance.manifest import Entry
 from penstock.lance.pruning import Pruner
@@ -278,6 +286,22 @@ def test_truncated_texts(tree: Any, texts: list[str]) -> None:
 )
 def test_truncated_numbers(tree: Any, texts: list[str]) -> None:
     assert kept(["truncate(10, c0)"], ones(None, "-10", "0", "110", "120", "130"), tree) == ones(*texts)
+
+
+def test_truncated_decimals() -> None:
+    """By value, as the draft's formula has it; where the field does not say so, by the last digit too."""
+    written = definition_of("truncate(10, c3)")
+    rows: list[Stored] = [{3: Decimal(text)} for text in ("123.4500000000", "-0.0000000001", "9.9999999999")]
+    assert partition_values(written, rows) == ones("120", "-10", "0")
+    leaves = ones("0", "120", "130", "123.4500000000")
+    assert kept(["truncate(10, c3)"], leaves[:3], test(">", 3, Decimal(129))) == ones("120", "130")
+    told = json.loads(written.properties()[PARTITION_COLUMNS])
+    del told[0]["properties"]["decimals"]
+    open_field = read_definition("n", {**written.properties(), PARTITION_COLUMNS: json.dumps(told)}).fields
+    found = [leaf_of([*entries_for("n", open_field, values, "place")][-1], "n", open_field) for values in leaves]
+    for wanted, texts in [("129", ["120"]), ("123.4500000001", ["120", "123.4500000000"]), ("9.5", ["0"])]:
+        read = Pruner(open_field, BY_ID).kept(found, implied([test("=", 3, Decimal(wanted))]))
+        assert [leaf.values for leaf in read] == ones(*texts)
 
 
 def test_hashes() -> None:

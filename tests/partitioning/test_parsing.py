@@ -91,8 +91,7 @@ def test_a_hash_of_several_columns() -> None:
         ("a, b", InvalidError, "is no partition field"),
         ("a + 1", InvalidError, "is no partition field"),
         ("'a'", InvalidError, "is no partition field"),
-        ("s.a", InvalidError, "not by fields of structs"),
-        ('bucket(4, s."a b")', InvalidError, "not by fields of structs"),
+        ("s.", InvalidError, "is no partition field"),
     ],
 )
 def test_what_is_no_field(text: str, error: type[PenstockError], message: str) -> None:
@@ -241,3 +240,15 @@ def test_unknown_transforms_have_no_directories() -> None:
     spec = PartitionSpec(1, (PartitionField(0, 1, Unknown("epoch_day")),))
     with pytest.raises(UnsupportedError, match="epoch_day"):
         directory_names(spec, COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "transform"),
+    [
+        ("s.a", ("s.a",), Identity()),
+        ('bucket(4, s . "a b")', ("s.a b",), Bucket(4)),
+        ("hash(s.a.b, t, `u`.v)", ("s.a.b", "t", "u.v"), Hash()),
+    ],
+)
+def test_fields_of_structs(text: str, names: tuple[str, ...], transform: Transform) -> None:
+    assert parse_partition_field(text) == (names, transform)

@@ -31,13 +31,12 @@ def truncated(value: Any, width: int, type: Type, whole: Any = floor) -> Any:
     """As it is written down; another writer may have cut towards zero, which is `trunc`."""
     if type.order is Order.TEXT:
         return "".join(list(value)[:width])
-    unit = Fraction(width, 10**type.scale)
-    return whole(Fraction(value) / unit) * unit
+    return whole(Fraction(value) / width) * width
 
 
 def fits(number: Any, type: Type) -> bool:
     if type.order is Order.DECIMAL:
-        return bool(abs(number * 10**type.scale) <= MOST)
+        return bool(abs(number) <= MOST)
     return type.order is Order.TEXT or number >= -(2**63)
 
 
@@ -78,8 +77,8 @@ def comparable(value: Any) -> Any:
         (10, "int32", [123, -7, -10, 0, 9], ["120", "-10", "-10", "0", "0"]),
         (10, "int8", [-128], ["-130"]),
         (10, "uint64", [2**64 - 1], ["18446744073709551610"]),
-        (10, "decimal(4,2)", [Decimal("12.34"), Decimal("-0.01")], ["12.30", "-0.10"]),
-        (1000, "decimal(2,2)", [Decimal("-0.99"), Decimal("0.99")], ["-10.00", "0.00"]),
+        (10, "decimal(4,2)", [Decimal("12.34"), Decimal("-0.01")], ["10", "-10"]),
+        (1000, "decimal(2,2)", [Decimal("-0.99"), Decimal("0.99")], ["-1000", "0"]),
         (3, "varchar", ["abcdef", "", "é😀/$%", "a\u0301bc"], ["abc", "", "é😀/", "a\u0301b"]),
     ],
 )

@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import ConflictError, NotFoundError
 from penstock.lance.definition import Definition
 from penstock.lance.healing import WRITE, healed, history, undone
-from penstock.lance.leaves import READ_VERSION, Leaf, leaf_of
+from penstock.lance.leaves import READ_VERSION, Leaf, leaf_of, missing_leaf
 from penstock.lance.manifest import Entry, Manifest, OutrunError, State
 from penstock.lance.names import join, parts
+from penstock.lance.showing import brings_values, entry_showing, leaf_now
 from penstock.lance.store import Store
 
 if TYPE_CHECKING:
     from lance import LanceDataset
 
 WRITER = "lance.partitioning.writer"
-BYTES, ROWS = "lance.partitioning.bytes", "lance.partitioning.rows"
 _LEASE = 15.0  # seconds without a beat, after which a writer is taken for dead
 _PAUSE = 0.05
 
@@ -61,7 +61,7 @@ class Turn:
     def pin(self, object_ids: Iterable[str]) -> None:
         """Let readers see leaves of other programs, which have no version to read, as they are before we commit."""
         leaves = [leaf for leaf in map(self.leaf, object_ids) if leaf is not None and leaf.version is None]
-        datasets = {leaf.object_id: self.store.latest(leaf.location) for leaf in leaves}
+        datasets = {leaf.object_id: self.store.find(leaf.location) for leaf in leaves}
         versions = {one: str(dataset.version if dataset else 0) for one, dataset in datasets.items()}
         if versions:
             self._change(lambda root: ([root, *self._set(READ_VERSION, versions)], []))
@@ -70,9 +70,11 @@ class Turn:
 
     def base(self, leaf: Leaf) -> LanceDataset | None:
         """The dataset to commit upon: what readers see, and what others than us have added to it since."""
-        latest = self.store.latest(leaf.location)
+        latest = self.store.find(leaf.location)
         if leaf.is_empty and latest is not None and any(step.writer is None for step in history(latest, 0)):
             raise ConflictError(f"leaf {leaf.object_id} was written to by another program meanwhile; run again")
+        if latest is None and leaf.version:
+            raise missing_leaf(leaf, self.store)
         if latest is None or not leaf.version:
             return latest
         self._touched.append(leaf)
@@ -81,6 +83,15 @@ class Turn:
     def unchanged(self, leaf: Leaf, base: LanceDataset, version: int) -> bool:
         """Whether a leaf's base holds just what the leaf held at a version."""
         return leaf.version == version and all(step.writer is not None for step in history(base, version))
+
+    def check_adopted(self, leaf: Leaf) -> None:
+        """Refuse to remove a leaf with rows of other programs that nobody has seen yet."""
+        latest = self.store.find(leaf.location) if leaf.version else None
+        if latest is not None and leaf.version and any(map(brings_values, history(latest, leaf.version))):
+            raise ConflictError(
+                f"leaf {leaf.object_id} has rows of another program that the namespace does not show yet; adopt() them"
+                " and run again"
+            )
 
     def commit(
         self, location: str, base: LanceDataset | None, operation: Any, read_version: int | None = None
@@ -110,6 +121,11 @@ class Turn:
         ]
         if others:
             raise ConflictError(f"{done.uri}: a writer that was silent for long came back meanwhile; run again")
+
+    def shown(self, entry: Entry, dataset: LanceDataset) -> Entry:
+        """A leaf's entry that shows this version of it: what others have done since the last one is adopted."""
+        leaf = leaf_of(entry, self.name, self.definition.fields)
+        return entry_showing(entry, leaf_now(self.definition, self.store, leaf, dataset), dataset)
 
     def beat(self) -> None:
         """Show that this writer lives, if it has not done so for a while."""
@@ -213,14 +229,6 @@ def _acquired(manifest: Manifest, name: str, definition: Definition, write_id: s
 def _check_unchanged(name: str, definition: Definition, root: Entry) -> None:
     if any(root.properties.get(key) != text for key, text in definition.texts.items()):
         raise ConflictError(f"namespace {name!r} was changed by another writer meanwhile; open it and run again")
-
-
-def entry_after(entry: Entry, dataset: LanceDataset) -> Entry:
-    """A leaf's entry that shows this version of it."""
-    fragments = [fragment.metadata for fragment in dataset.get_fragments()]
-    size = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
-    rows = sum(fragment.num_rows for fragment in fragments)
-    return entry.with_properties({READ_VERSION: str(dataset.version), BYTES: str(size), ROWS: str(rows)})
 
 
 def _emptied(state: State, name: str, removed: set[str], added: Sequence[Entry]) -> list[str]:

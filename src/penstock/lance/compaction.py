@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.errors import ConflictError
-from penstock.lance.commit import Turn, entry_after, turn
+from penstock.lance.commit import Turn, turn
 from penstock.lance.leaves import Leaf
 from penstock.lance.manifest import Entry, Manifest
 from penstock.lance.scan import Scan
@@ -98,7 +98,7 @@ def _committed(mine: Turn, planned: Leaf, results: list[str]) -> Entry | None:
             f" that was another program ({str(error).splitlines()[0]})"
         ) from None
     mine.check_alone(before, base)
-    return entry_after(entry, base)
+    return mine.shown(entry, base)
 
 
 def _result(mine: Turn, leaf: Leaf, base: LanceDataset, text: str) -> Any:

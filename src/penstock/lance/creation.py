@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 from penstock.errors import InvalidError
 from penstock.lance.commit import turn
-from penstock.lance.definition import Definition, read_definition
-from penstock.lance.manifest import Manifest
+from penstock.lance.definition import ENABLED, Definition, read_definition
+from penstock.lance.manifest import MANIFEST, Manifest
+from penstock.lance.names import join, parts
 from penstock.lance.store import Store
 from penstock.lance.writing import new_write_id
 
@@ -15,7 +17,8 @@ _NAME = re.compile(r"[^$/%=.\\\x00-\x1f\x7f ]([^$/%=.\\\x00-\x1f\x7f]*[^$/%=.\\\
 
 
 def check_name(name: str) -> None:
-    if not _NAME.fullmatch(name):
+    """Refuse a name, or a path of names with `$` between them, that Lance cannot keep."""
+    if not all(map(_NAME.fullmatch, parts(name))):
         raise InvalidError(
             f"a namespace cannot be called {name!r}: Lance keeps $ / % = . \\ and control characters for itself, and no"
             " name begins or ends with a blank"
@@ -23,16 +26,36 @@ def check_name(name: str) -> None:
 
 
 def create_namespace(store: Store, name: str, definition: Definition) -> None:
-    """Register the namespace by Lance's own client, which makes the manifest if there is none."""
+    """Register the namespace by Lance's own client, which makes the manifest if there is none, and those around it."""
     from lance_namespace import CreateNamespaceRequest, connect
     from lance_namespace.errors import NamespaceAlreadyExistsError
 
     options = {f"storage.{key}": value for key, value in store.options.items()}
     settings = {"root": store.root.rstrip("/"), "manifest_enabled": "true", "dir_listing_enabled": "false", **options}
     properties = definition.properties()
+    client = connect("dir", settings)
+    path = parts(name)
+    _check_place(store, path)
+    for depth in range(1, len(path)):
+        with suppress(NamespaceAlreadyExistsError):
+            client.create_namespace(CreateNamespaceRequest(id=path[:depth]))
     try:
-        connect("dir", settings).create_namespace(CreateNamespaceRequest(id=[name], properties=properties))
+        client.create_namespace(CreateNamespaceRequest(id=path, properties=properties))
     except NamespaceAlreadyExistsError:
         raise InvalidError(f"{store.root} has a namespace {name!r} already; open it, or choose another name") from None
     with turn(Manifest(store), name, read_definition(name, properties), new_write_id()) as mine:
         mine.publish([], [], "create")
+
+
+def _check_place(store: Store, path: list[str]) -> None:
+    """Refuse a place inside of a table or of another partitioned namespace."""
+    if len(path) == 1:
+        return
+    state = Manifest(store).state() if store.find(MANIFEST) is not None else None
+    for depth in range(1, len(path)):
+        around = state.entry(join(path[:depth])) if state else None
+        if around is not None and (around.kind != "namespace" or around.properties.get(ENABLED) == "true"):
+            raise InvalidError(
+                f"{join(path)!r} would be inside of {around.object_id!r}, which is a table or a partitioned namespace;"
+                " choose another place"
+            )

@@ -13,8 +13,10 @@ import pyarrow.compute as pc
 
 from penstock.errors import InvalidError, NotFoundError, UnsupportedError
 from penstock.lance.arrow_json import from_json, to_json
+from penstock.lance.field_ids import NEXT_ID, Source, field_id, numbered, sources_of
 from penstock.lance.names import encode
-from penstock.model.columns import Column, find_column
+from penstock.lance.nested_hashes import nested_bytes
+from penstock.model.columns import Column, find_path
 from penstock.model.types import Order, Type
 from penstock.partitioning import (
     MURMUR3,
@@ -33,21 +35,22 @@ from penstock.partitioning.transforms import MOST_BUCKETS
 ENABLED = "lance.partitioning.enabled"
 PARTITION_COLUMNS = "lance.partitioning.partition-columns"
 SCHEMA = "lance.partitioning.schema"
-FIELD_ID = b"lance.partitioning.field-id"
-_NEXT_ID = b"lance.partitioning.next-field-id"
 _HASH = "murmur3_x86_32"
+_PARTITION_NAME = "partition-name"  # what names of partitions begin with, where that is not the column's name
+_DECIMALS, _BY_VALUE = "decimals", "by-value"  # a width counts ones, not last digits
 _BUCKETS = ("num-buckets", "num_buckets", "bucket_size", "bucket-size")
 _WIDTHS = ("width", "truncate_size", "truncate-size")
 _WITH_ARGUMENT = re.compile(r"(\w+)\s*[\[(]\s*(\d+)\s*[\])]")
-_INSTANT = Type("timestamp")
+_INSTANT, _BLOB = Type("timestamp"), Type("blob")
+_NESTED = ("list", "struct", "map")
 
 
 @dataclass(frozen=True)
 class PartitionField:
     """One level of the partitioning: its columns by id, and what is made of them.
 
-    `name` is that of the first level of the names, and stays when a column is renamed. Values of a field that is not
-    `trusted` (another writer did not say how it hashes) leave no partition out.
+    `name` is what the names of partitions begin with, and stays when a column is renamed. A field that is not `trusted`
+    does not say how it hashes, or what the width of decimals counts: even our own leaves can have been named otherwise.
     """
 
     name: str
@@ -55,18 +58,34 @@ class PartitionField:
     transform: Transform
     trusted: bool = True
     given: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)  # the properties it was read with
+    columns: str = field(default="", compare=False)  # what its columns are called now
 
     @property
     def key(self) -> str:
         """What stands before the `=` in the names of partitions: `country`, `city_bucket`, `ts_year`."""
+        return encode(self._suffixed(self.name))
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """All that other writers may put there: without the suffix, or with the name that the column has now."""
+        names = [name for name in (self.name, self.columns) if name]
+        return frozenset([*names, *map(self._suffixed, names)])
+
+    def _suffixed(self, name: str) -> str:
         suffix = self.transform.suffix
-        return encode(f"{self.name}_{suffix}" if suffix else self.name)
+        return f"{name}_{suffix}" if suffix else name
 
     def values(self, arrays: Sequence[pa.Array], types: Sequence[Type]) -> pa.StringArray:
         """The partition values of rows, given the columns that the field is made of."""
+        if isinstance(self.transform, Hash):
+            nested = [type.order is Order.NONE for type in types]
+            arrays = [nested_bytes(array) if inside else array for array, inside in zip(arrays, nested, strict=True)]
+            types = [_BLOB if inside else type for type, inside in zip(types, nested, strict=True)]
         texts = self.transform.combined(arrays, types)
         if isinstance(self.transform, Calendar):
             return pc.utf8_zero_fill(texts, self.transform.digits)
+        if isinstance(self.transform, Identity) and types[0].order is Order.DECIMAL:
+            return pc.replace_substring_regex(texts, r"^(-?)\.", r"\10.")  # DuckDB, whose texts these are, writes .50
         return texts
 
 
@@ -81,29 +100,18 @@ class Definition:
     def id(self, name: str) -> int:
         return field_id(self.schema.field(name))
 
-    def column(self, number: int) -> pa.Field:
-        return next(item for item in self.schema if field_id(item) == number)
+    def source(self, number: int) -> Source:
+        return sources_of(self.schema)[number]
 
     @property
     def next_id(self) -> int:
-        return int((self.schema.metadata or {})[_NEXT_ID])
+        return int((self.schema.metadata or {})[NEXT_ID])
 
     def properties(self) -> dict[str, str]:
         """The properties of the root namespace."""
-        columns = [_to_json(field) for field in self.fields]
+        sources = sources_of(self.schema)
+        columns = [_to_json(field, sources) for field in self.fields]
         return {ENABLED: "true", PARTITION_COLUMNS: json.dumps(columns), SCHEMA: to_json(self.schema)}
-
-
-def field_id(item: pa.Field) -> int:
-    return int(item.metadata[FIELD_ID])
-
-
-def with_id(item: pa.Field, number: int) -> pa.Field:
-    return item.with_metadata({**(item.metadata or {}), FIELD_ID: str(number).encode()})
-
-
-def with_next_id(schema: pa.Schema, number: int) -> pa.Schema:
-    return schema.with_metadata({**(schema.metadata or {}), _NEXT_ID: str(number).encode()})
 
 
 def instants(type: Type) -> Type:
@@ -122,15 +130,6 @@ def new_definition(schema: pa.Schema, columns: Sequence[Column], partitioned_by:
     return Definition(schema, fields)
 
 
-def numbered(schema: pa.Schema) -> pa.Schema:
-    """The schema with ids as Lance counts fields: from 0, parents before their children. Ids that are there stay."""
-    if all(FIELD_ID in (item.metadata or {}) for item in schema) and _NEXT_ID in (schema.metadata or {}):
-        return schema
-    numbers = list(_numbers(schema))
-    items = [with_id(item, number) for item, number in zip(schema, numbers[:-1], strict=True)]
-    return with_next_id(pa.schema(items, metadata=schema.metadata), numbers[-1])
-
-
 def read_definition(name: str, properties: Mapping[str, str]) -> Definition:
     """The definition that a namespace's properties tell of."""
     if properties.get(ENABLED) != "true":
@@ -146,7 +145,8 @@ def read_definition(name: str, properties: Mapping[str, str]) -> Definition:
         described = json.loads(properties[PARTITION_COLUMNS])
         if not described or not isinstance(described, list):
             raise ValueError("it is no list of at least one field")
-        fields = tuple(_from_json(item, schema, own is schema) for item in described)
+        sources = sources_of(schema)
+        fields = tuple(_from_json(item, sources, own is schema) for item in described)
         return Definition(schema, fields, {key: properties[key] for key in (SCHEMA, PARTITION_COLUMNS)})
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidError(f"namespace {name!r}: {PARTITION_COLUMNS} cannot be read ({error!r})") from None
@@ -159,11 +159,20 @@ def _parsed(text: str, columns: Sequence[Column]) -> PartitionField:
         transform = replace(transform, hashing=MURMUR3)
     for column in sources:
         check_transform(transform, column)
-    return PartitionField("_".join(column.name for column in sources), tuple(c.id for c in sources), transform)
+    decimals = isinstance(transform, Truncate) and sources[0].type.order is Order.DECIMAL
+    given = {_DECIMALS: _BY_VALUE} if decimals else {}
+    paths = {column.id: path for column, path in _paths(columns)}
+    name = "_".join(paths[column.id] for column in sources)
+    return PartitionField(name, tuple(column.id for column in sources), transform, given=given, columns=name)
 
 
 def check_transform(transform: Transform, column: Column) -> None:
     """Refuse a column that cannot be partitioned by this transform."""
+    if isinstance(transform, Hash) and column.type.name in _NESTED:
+        odd = next((one for one in column.walk() if not one.children and one.type.order is Order.NONE), None)
+        if odd is not None:
+            raise UnsupportedError(f"hash({column.name}): Lance hashes no {odd.type}; partition by another column")
+        return
     if isinstance(transform, Identity) and column.type.order in (Order.BYTES, Order.NONE):
         raise UnsupportedError(
             f"{column.name} is a {column.type}, whose values have no text that names a partition;"
@@ -173,44 +182,32 @@ def check_transform(transform: Transform, column: Column) -> None:
 
 
 def _found(name: str, columns: Sequence[Column], text: str) -> Column:
-    column = find_column(columns, name)
+    column = find_path(columns, name.split("."))
     if column is None:
         there = ", ".join(column.name for column in columns)
         raise NotFoundError(f"{text}: the schema has no column {name!r}; its columns are {there}")
+    if column.id < 0:
+        raise UnsupportedError(f"{text}: {name} has no id of its own in this namespace; make it a column")
     return column
 
 
-def field_count(schema: pa.Schema) -> int:
-    """How many fields a schema has in Lance, nested ones included."""
-    return list(_numbers(schema))[-1]
+def _paths(columns: Sequence[Column], around: str = "") -> Iterator[tuple[Column, str]]:
+    """Columns and fields of structs with their names, `s.a`."""
+    for column in columns:
+        yield column, around + column.name
+        yield from _paths(column.children, f"{around}{column.name}.")
 
 
-def _numbers(schema: pa.Schema) -> Iterator[int]:
-    """The number of each field, and last the one that comes next."""
-    number = 0
-    for item in schema:
-        yield number
-        number += _size(item.type)
-    yield number
-
-
-def _size(kind: pa.DataType) -> int:
-    """How many of Lance's fields a type makes."""
-    if pa.types.is_map(kind):
-        return 2 + _size(kind.key_type) + _size(kind.item_type)
-    if pa.types.is_struct(kind):
-        return 1 + sum(_size(item.type) for item in kind)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return 1 + _size(kind.value_type)
-    return 1
-
-
-def _to_json(field: PartitionField) -> dict[str, Any]:
+def _to_json(field: PartitionField, by_id: Mapping[int, Source]) -> dict[str, Any]:
     sources = list(field.sources)
-    source = {"source-id": sources[0]} if len(sources) == 1 else {"source-ids": sources}
+    names = [by_id[number].name for number in sources]
+    # A name is that of a column: of several columns there are the ids alone.
+    told = {"name": names[0], "source-id": sources[0]} if len(sources) == 1 else {"source-ids": sources}
     transform = field.transform
     function = str(transform) if isinstance(transform, Unknown) else str(transform).partition("(")[0]
-    properties = dict(field.given)
+    properties = {key: value for key, value in field.given.items() if key != _PARTITION_NAME}
+    if field.name != "_".join(names):
+        properties[_PARTITION_NAME] = field.name
     match transform:
         case Bucket():
             properties["num-buckets"] = str(transform.count)
@@ -218,28 +215,31 @@ def _to_json(field: PartitionField) -> dict[str, Any]:
             properties["width"] = str(transform.width)
     if field.trusted and isinstance(transform, Bucket | Hash):
         properties["hash"] = _HASH
-    return {"name": field.name, **source, "function": function, "properties": properties}
+    return {**told, "function": function, "properties": properties}
 
 
-def _from_json(described: Mapping[str, Any], schema: pa.Schema, has_ids: bool) -> PartitionField:
-    sources = _sources(described, schema, has_ids)
+def _from_json(described: Mapping[str, Any], by_id: Mapping[int, Source], has_ids: bool) -> PartitionField:
+    sources = _sources(described, by_id, has_ids)
     given = dict(described.get("properties") or {})
     transform, trusted = _transform(str(described["function"]), given)
-    by_id = {field_id(item): item.name for item in schema}
     missing = next((number for number in sources if number not in by_id), None)
     if missing is not None:
         raise KeyError(f"no column has the id {missing}")
-    name = described.get("name") or "_".join(by_id[number] for number in sources)
-    return PartitionField(str(name), sources, transform, trusted, given)
+    if isinstance(transform, Truncate) and any(pa.types.is_decimal(by_id[number].type) for number in sources):
+        trusted = given.get(_DECIMALS) == _BY_VALUE
+    columns = "_".join(by_id[number].name for number in sources)
+    name = given.get(_PARTITION_NAME) or described.get("name") or columns
+    return PartitionField(str(name), sources, transform, trusted, given, columns)
 
 
-def _sources(described: Mapping[str, Any], schema: pa.Schema, has_ids: bool) -> tuple[int, ...]:
+def _sources(described: Mapping[str, Any], by_id: Mapping[int, Source], has_ids: bool) -> tuple[int, ...]:
     name = described.get("name")
     alone = described.get("source-id")
     ids = described.get("source-ids") or ([] if alone is None else [alone])
+    named = next((number for number, source in by_id.items() if source.name == name), None)
     # Without ids of the schema's own it is uncertain how another writer counts: a name is better.
-    if name in schema.names and (not ids or (not has_ids and len(ids) == 1)):
-        return (field_id(schema.field(name)),)
+    if named is not None and (not ids or (not has_ids and len(ids) == 1)):
+        return (named,)
     if not ids:
         raise KeyError(f"no column is called {name!r}")
     return tuple(int(number) for number in ids)

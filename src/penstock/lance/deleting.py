@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.errors import ConflictError
-from penstock.lance.commit import Turn, entry_after, turn
+from penstock.lance.commit import Turn, turn
 from penstock.lance.leaves import Leaf
 from penstock.lance.manifest import Entry, Manifest
 from penstock.lance.reader import fragment_of
@@ -80,6 +80,7 @@ def remove_rows(manifest: Manifest, scan: Scan, whole: Sequence[Leaf], thinned: 
     with turn(manifest, scan.name, scan.definition, new_write_id()) as mine:
         for leaf in whole:
             _check_unchanged(mine, leaf)
+            mine.check_adopted(leaf)
         mine.pin(one.leaf.object_id for one in thinned)
         entries = each(mine, thinned, lambda one: _committed(mine, one))
         gone = {leaf.object_id for leaf in whole} | {
@@ -136,8 +137,8 @@ def _pinned(scan: Scan, leaf: Leaf) -> Leaf | None:
     """The leaf at a version that does not move: another writer's at its newest; None where there is no dataset."""
     if leaf.version is not None:
         return None if leaf.is_empty else leaf
-    dataset = scan.store.latest(leaf.location)
-    return None if dataset is None else Leaf(leaf.object_id, leaf.location, leaf.values, dataset.version)
+    dataset = scan.dataset(leaf)
+    return None if dataset is None else replace(leaf, version=dataset.version)
 
 
 def _version(leaf: Leaf) -> int:
@@ -167,7 +168,7 @@ def _committed(mine: Turn, one: Thinned) -> Entry | None:
     version = _version(one.leaf)
     made_for = base.version if mine.unchanged(leaf, base, version) else version
     done = mine.commit(leaf.location, base, operation, read_version=made_for)
-    return entry_after(entry, done) if done.count_rows() else None
+    return mine.shown(entry, done) if done.count_rows() else None
 
 
 def _places(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, int, int]]:

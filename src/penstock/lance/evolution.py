@@ -8,8 +8,9 @@ from dataclasses import replace
 import pyarrow as pa
 
 from penstock.errors import InvalidError, NotFoundError
-from penstock.lance.definition import Definition, field_id, with_id, with_next_id
-from penstock.lance.leaves import renamed
+from penstock.lance.definition import Definition
+from penstock.lance.field_ids import field_id, fields_within, with_id, with_next_id
+from penstock.lance.leaf_columns import renamed
 
 _RESERVED = ("_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version")
 _INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
@@ -36,7 +37,7 @@ def add_column(definition: Definition, item: pa.Field) -> Definition:
     if not item.nullable:
         raise InvalidError(f"column {item.name!r} cannot be NOT NULL: the rows that are there have no value for it")
     number = definition.next_id
-    schema = with_next_id(definition.schema.append(with_id(item, number)), number + 1)
+    schema = with_next_id(definition.schema.append(with_id(item, number)), number + fields_within(item.type))
     check_names(list(schema))
     return replace(definition, schema=schema)
 

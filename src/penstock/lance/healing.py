@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConflictError
-from penstock.lance.leaves import Leaf
+from penstock.lance.leaves import Leaf, missing_leaf
 from penstock.lance.store import Store
 
 if TYPE_CHECKING:
@@ -45,6 +45,23 @@ def healed(store: Store, leaf: Leaf, latest: LanceDataset) -> LanceDataset:
     return _without(store, leaf, latest, lambda step: step.writer not in (None, done))
 
 
+def as_others_left(store: Store, leaf: Leaf) -> tuple[LanceDataset, bool]:
+    """A leaf to make fragments for: as readers see it, or, if other programs have changed it since, as those left it.
+
+    And whether they have made it anew, with other fields.
+    """
+    assert leaf.version is not None
+    latest = store.find(leaf.location)
+    if latest is None:
+        raise missing_leaf(leaf, store)
+    if latest.version == leaf.version:
+        return latest, False
+    past = history(latest, leaf.version)
+    theirs = next((step.version for step in past if step.writer is None), leaf.version)
+    dataset = latest if theirs == latest.version else store.dataset(leaf.location, theirs)
+    return dataset, any(overwrites(step) for step in past if step.version <= theirs)
+
+
 def undone(store: Store, leaf: Leaf, latest: LanceDataset, write_id: str) -> LanceDataset:
     """The leaf without what one writer did to it."""
     return _without(store, leaf, latest, lambda step: step.writer == write_id)
@@ -54,7 +71,7 @@ def history(dataset: LanceDataset, since: int) -> list[Step]:
     """What made a dataset of what it was at a version, the newest first, without what a restored version took back."""
     from lance import LanceOperation
 
-    newest_first = dataset.get_transactions(dataset.version - since)
+    newest_first = _transactions(dataset, dataset.version - since)
     found: list[Step] = []
     version = dataset.version
     while version > since:
@@ -68,6 +85,29 @@ def history(dataset: LanceDataset, since: int) -> list[Step]:
             break  # another program chose what the leaf holds
         version -= 1
     return found
+
+
+def _transactions(dataset: LanceDataset, count: int) -> list[Transaction | None]:
+    """The newest transactions, the newest first; None for one that cannot be read or was cleaned up."""
+    try:
+        found = dataset.get_transactions(count)
+    except TypeError:  # pylance 14 fails on compactions of leaves with an index
+        found = [_transaction(dataset, dataset.version - back) for back in range(count)]
+    return [*found, *([None] * (count - len(found)))]
+
+
+def _transaction(dataset: LanceDataset, version: int) -> Transaction | None:
+    try:
+        return dataset.read_transaction(version)
+    except (TypeError, ValueError, OSError):
+        return None
+
+
+def overwrites(step: Step) -> bool:
+    """Whether a leaf was made anew, with other fields, as far as is known."""
+    from lance import LanceOperation
+
+    return step.done is None or isinstance(step.operation, LanceOperation.Overwrite)
 
 
 def _without(store: Store, leaf: Leaf, latest: LanceDataset, unwanted: Callable[[Step], bool]) -> LanceDataset:

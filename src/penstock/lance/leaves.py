@@ -1,4 +1,4 @@
-"""The leaves of a partitioned namespace: which there are, with which partition values, and how their columns match."""
+"""The leaves of a partitioned namespace: which there are, and with which partition values."""
 
 from __future__ import annotations
 
@@ -6,30 +6,44 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-
-from penstock.lance.definition import FIELD_ID, Definition, PartitionField, field_id
+from penstock.errors import NotFoundError
+from penstock.lance.definition import PartitionField
+from penstock.lance.leaf_columns import Known, known_columns
 from penstock.lance.manifest import Entry, State
 from penstock.lance.names import encode, join, parts, split
+from penstock.lance.store import Store
 
 VALUES = "lance.partitioning.values"
 READ_VERSION = "lance.partitioning.read-version"
+UNCHECKED = "lance.partitioning.unchecked"
 Values = tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
 class Leaf:
     """A table of the namespace. Without `values` its name says nothing that could leave it out; without `version`
-    it is another writer's, and read as it is now; at version 0 it was declared, and holds nothing."""
+    it is another writer's, and read as it is now; at version 0 it was declared, and holds nothing.
+
+    The values of a leaf that is not `own` are what its name tells: another writer may have meant something else. To one
+    that is not `checked`, another program has added rows which may not belong there."""
 
     object_id: str
     location: str
     values: Values | None
     version: int | None
+    own: bool = True
+    columns: tuple[Known, ...] = ()  # as they were at that version, where a writer of ours has noted them
+    checked: bool = True
 
     @property
     def is_empty(self) -> bool:
         return self.version == 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What stands behind the `=` in the name of each level, letter for letter."""
+        levels = parts(self.object_id)[-len(self.values) :] if self.values else []
+        return tuple(level.partition("=")[2] for level in levels)
 
 
 def leaves_of(state: State, name: str, fields: Sequence[PartitionField]) -> list[Leaf]:
@@ -40,9 +54,31 @@ def leaves_of(state: State, name: str, fields: Sequence[PartitionField]) -> list
 def leaf_of(entry: Entry, name: str, fields: Sequence[PartitionField]) -> Leaf:
     version = entry.properties.get(READ_VERSION)
     levels = parts(entry.object_id)[len(parts(name)) :]
-    values = _recorded(entry.properties, len(fields)) or _named(levels, fields)
+    recorded = _recorded(entry.properties, len(fields))
+    values = recorded or _named(levels, fields)
     assert entry.location is not None  # of a table
-    return Leaf(entry.object_id, entry.location, values, int(version) if version else None)
+    return Leaf(
+        entry.object_id,
+        entry.location,
+        values,
+        int(version) if version else None,
+        recorded is not None,
+        known_columns(entry.properties),
+        UNCHECKED not in entry.properties,
+    )
+
+
+def missing_leaf(leaf: Leaf, store: Store) -> NotFoundError:
+    """The error for a leaf that the manifest names and another program has deleted or cleaned up."""
+    if store.find(leaf.location) is None:
+        return NotFoundError(
+            f"leaf {leaf.object_id} is gone: another program has deleted its dataset {store.uri(leaf.location)}; put it"
+            ' back, or take the leaf out of the namespace with adopt(missing="drop")'
+        )
+    return NotFoundError(
+        f"leaf {leaf.object_id} has no version {leaf.version} any more, which is the one to read: another program has"
+        " cleaned it up; show the leaf as it is now with adopt()"
+    )
 
 
 def object_id(name: str, fields: Sequence[PartitionField], values: Values) -> str:
@@ -59,66 +95,6 @@ def entries_for(name: str, fields: Sequence[PartitionField], values: Values, loc
         prefix = join(levels[: len(levels) - len(values) + depth])
         yield Entry(prefix, "namespace", None, {VALUES: json.dumps(values[:depth])})
     yield Entry(full, "table", location, {VALUES: json.dumps(values)})
-
-
-def matches(definition: Definition, leaf: pa.Schema) -> dict[int, str]:
-    """The leaf's column for each of the namespace's that it has, by the id of the latter.
-
-    Leaves of ours carry the ids; in others the names decide: a column's own, in any case, of those without an id.
-    """
-    by_id = {field_id(item): item.name for item in leaf if FIELD_ID in (item.metadata or {})}
-    anonymous = [item.name for item in leaf if FIELD_ID not in (item.metadata or {})]
-    present = {item.name.lower() for item in definition.schema}
-    found: dict[int, str] = {}
-    for item in definition.schema:
-        number = field_id(item)
-        former = [name for name in former_names(item) if name.lower() not in present]
-        name = by_id.get(number) or _same_name(anonymous, [item.name, *former])
-        if name is not None:
-            found[number] = name
-    return found
-
-
-_FORMER_NAMES = b"lance.partitioning.former-names"
-
-
-def former_names(item: pa.Field) -> list[str]:
-    """What a column was called before."""
-    return list(json.loads((item.metadata or {}).get(_FORMER_NAMES, b"[]")))
-
-
-def renamed(item: pa.Field, name: str) -> pa.Field:
-    names = json.dumps([item.name, *former_names(item)]).encode()
-    return item.with_name(name).with_metadata({**(item.metadata or {}), _FORMER_NAMES: names})
-
-
-def same_shape(definition: Definition, leaf: pa.Schema) -> bool:
-    """Whether a leaf's columns are just the namespace's: none missing, none more, in the same types."""
-    columns = matches(definition, leaf)
-    return len(leaf) == len(columns) == len(definition.schema) and all(
-        leaf.field(columns[field_id(item)]).type == item.type and columns[field_id(item)] == item.name
-        for item in definition.schema
-    )
-
-
-def leaf_schema(definition: Definition) -> pa.Schema:
-    """The schema of a new leaf: the namespace's, without what only concerns the namespace."""
-    return pa.schema(
-        [
-            item.with_metadata({key: value for key, value in item.metadata.items() if key != _FORMER_NAMES})
-            for item in definition.schema
-        ]
-    )
-
-
-def _same_name(names: Sequence[str], wanted: Sequence[str]) -> str | None:
-    for name in wanted:
-        if name in names:
-            return name
-        folded = next((other for other in names if other.lower() == name.lower()), None)
-        if folded is not None:
-            return folded
-    return None
 
 
 def _recorded(properties: Mapping[str, str], length: int) -> Values | None:
@@ -140,7 +116,7 @@ def _named(levels: Sequence[str], fields: Sequence[PartitionField]) -> Values | 
             key, value = split(level)
         except ValueError:
             return None
-        if key != field.name and level.partition("=")[0] != field.key:
+        if key not in field.keys:
             return None
         values.append(value)
     return tuple(values)

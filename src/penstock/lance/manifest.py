@@ -74,7 +74,7 @@ class Manifest:
 
     def state(self, version: int | None = None) -> State:
         dataset = self._dataset(version)
-        return State(dataset.version, dataset.to_table())
+        return State(dataset.version, _distinct(dataset.to_table()))
 
     def time_of(self, version: int) -> datetime:
         return _times(self._dataset())[version]
@@ -111,8 +111,7 @@ class Manifest:
         from lance.commit import CommitConflictError
         from lance.fragment import write_fragments
 
-        changed = list(changed)
-        rows = _replaced(state.rows, changed, removed)
+        rows = _replaced(state.rows, {entry.object_id: entry for entry in changed}, removed)
         uri, options = self.store.uri(MANIFEST), dict(self.store.options) or None
         fragments = write_fragments(rows, uri, schema=rows.schema, mode="overwrite", storage_options=options)
         operation = LanceOperation.Overwrite(rows.schema, fragments)
@@ -137,8 +136,17 @@ def _entry(row: Mapping[str, Any]) -> Entry:
     return Entry(row["object_id"], row["object_type"], row["location"], json.loads(row["metadata"] or "{}"))
 
 
-def _replaced(rows: pa.Table, changed: list[Entry], removed: Iterable[str]) -> pa.Table:
-    gone = pa.array([*(entry.object_id for entry in changed), *removed], pa.string())
+def _distinct(rows: pa.Table) -> pa.Table:
+    """One row for each object, the first: Lance's client refuses to change a manifest that has two."""
+    ids = rows["object_id"].to_pylist()
+    if len(set(ids)) == len(ids):
+        return rows
+    first = {object_id: place for place, object_id in reversed(list(enumerate(ids)))}
+    return rows.take(pa.array(sorted(first.values())))
+
+
+def _replaced(rows: pa.Table, changed: Mapping[str, Entry], removed: Iterable[str]) -> pa.Table:
+    gone = pa.array([*changed, *removed], pa.string())
     kept = rows.filter(pc.invert(pc.is_in(rows["object_id"], value_set=gone)))
     old = {row["object_id"]: row for row in rows.filter(pc.is_in(rows["object_id"], value_set=gone)).to_pylist()}
     new = [
@@ -149,7 +157,7 @@ def _replaced(rows: pa.Table, changed: list[Entry], removed: Iterable[str]) -> p
             "location": entry.location,
             "metadata": json.dumps(dict(entry.properties)) if entry.properties else None,
         }
-        for entry in changed
+        for entry in changed.values()
     ]
     return pa.concat_tables([kept, pa.Table.from_pylist(new, schema=rows.schema)])
 

@@ -12,6 +12,7 @@ from penstock.partitioning.naming import HIVE_NULL
 _SEPARATOR = "$"
 _SPECIAL = re.compile(r"[=$/%.\\'\x00-\x1f\x7f]|^ | \Z")  # the namespace client puts names into SQL unquoted
 _LONGEST = 200  # bytes; file systems take 255, and writers add suffixes
+_SHORT, _LONG = 4, 16  # bytes of hashes
 
 
 def encode(text: str | None) -> str:
@@ -47,10 +48,19 @@ def parts(object_id: str) -> list[str]:
 
 
 def directory(object_id: str) -> str:
-    """The relative location of a leaf, always the same for the same id: a short hash, and the id as far as it fits."""
-    digest = blake2b(object_id.encode(), digest_size=4).hexdigest()
-    name = f"{digest}_{object_id}".encode()
-    return name[:_LONGEST].decode(errors="ignore")  # what it ignores is half a character at the end
+    """The relative location of a leaf, always the same for the same id: a hash, and the id as far as it fits.
+
+    Where the id does not fit, nothing but the hash tells leaves apart, so it is a long one.
+    """
+    whole = f"{_digest(object_id, _SHORT)}_{object_id}".encode()
+    if len(whole) <= _LONGEST:
+        return whole.decode()
+    cut = f"{_digest(object_id, _LONG)}_{object_id}".encode()[:_LONGEST]
+    return cut.decode(errors="ignore")  # what it ignores is half a character at the end
+
+
+def _digest(object_id: str, size: int) -> str:
+    return blake2b(object_id.encode(), digest_size=size).hexdigest()
 
 
 def _escaped(character: str) -> str:

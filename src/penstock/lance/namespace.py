@@ -12,16 +12,19 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.errors import NotFoundError
 from penstock.lance import evolution
-from penstock.lance.adoption import adopt, as_of
-from penstock.lance.commit import BYTES, ROWS
+from penstock.lance.adoption import Missing, adopt, as_of
+from penstock.lance.checking import REPORT, findings
 from penstock.lance.compaction import compact
 from penstock.lance.creation import check_name, create_namespace
-from penstock.lance.definition import Definition, new_definition, numbered, read_definition
+from penstock.lance.definition import Definition, new_definition, read_definition
 from penstock.lance.deleting import delete_rows
-from penstock.lance.leaves import leaf_of, leaves_of, same_shape
+from penstock.lance.field_ids import numbered
+from penstock.lance.leaf_columns import same_shape
+from penstock.lance.leaves import leaf_of, leaves_of
 from penstock.lance.manifest import Entry, Manifest, State
 from penstock.lance.scan import Scan, pushed
 from penstock.lance.schemas import arrow_field, arrow_schema, arrow_type, columns_for
+from penstock.lance.showing import BYTES, ROWS
 from penstock.lance.statements import change_definition, write_rows
 from penstock.lance.store import Store, require_lance
 from penstock.lance.writing import ROWS_PER_FILE
@@ -59,7 +62,7 @@ class Namespace:
         """The partition fields, as `create` takes them."""
         definition = self._definition()
         return [
-            field.transform.describe(", ".join(definition.column(number).name for number in field.sources))
+            field.transform.describe(", ".join(definition.source(number).name for number in field.sources))
             for field in definition.fields
         ]
 
@@ -84,21 +87,39 @@ class Namespace:
         return compact(self._manifest, self._scan(), rows_per_fragment)
 
     def align(self) -> int | None:
-        """Rewrite leaves whose columns are not the namespace's, so that they are; None where all are."""
+        """Rewrite leaves whose columns are not the namespace's, or whose rows may belong elsewhere; None without any.
+
+        Every row goes to the leaf of its partition values.
+        """
         scan = self._scan()
         odd = []
         for leaf in scan.leaves:
             dataset = scan.dataset(leaf)
-            if dataset is not None and not same_shape(scan.definition, dataset.schema):
+            if dataset is None:
+                continue
+            same = same_shape(scan.definition, dataset.schema, scan.columns_of(leaf, dataset))
+            if not same or not leaf.checked:
                 odd.append(leaf)
         if not odd:
             return None
         ids = frozenset(leaf.object_id for leaf in odd)
         return write_rows(self._manifest, scan, scan.only(odd).frame(), "align", "auto", replaced=ids)
 
-    def adopt(self) -> int | None:
-        """Show what other programs have written to leaves since Penstock last did; None where there is nothing."""
-        return adopt(self._manifest, self._scan())
+    def adopt(self, *, missing: Missing = "error") -> int | None:
+        """Show what other programs have written to leaves since Penstock last did; None where there is nothing.
+
+        Tasks look at their rows: a warning tells of those that do not belong in their leaf, which `align` moves. Leaves
+        whose dataset was deleted are an error; with `missing="drop"` they leave the namespace.
+        """
+        return adopt(self._manifest, self._scan(), missing)
+
+    def check(self) -> DataFrame:
+        """What is wrong with leaves, a row for each problem: unreadable ones, columns that are not the namespace's,
+        versions of other programs that are not adopted yet, and rows whose partition values are not the leaf's.
+
+        Tasks read the partition columns of every leaf. No row in the result means that all is well.
+        """
+        return self._spark.createDataFrame(findings(self._scan()), REPORT)
 
     def add_column(self, column: str | pa.Field) -> int:
         """Add a column, `"note STRING"` or an Arrow field: NULL in the rows that are there."""
@@ -199,6 +220,7 @@ def create(
 ) -> Namespace:
     """Make a partitioned namespace in a directory, which becomes a Lance directory namespace if it is none yet.
 
+    The name can be a path, `db$events`: the namespaces on the way are made too.
     The schema is Spark's DDL or `StructType`, or an Arrow schema, which can say more: `pa.list_(pa.float32(), 128)` is
     a vector. Partition fields are columns or `bucket(N, c)`, `truncate(W, c)`, `hash(c, ...)`, `year(c)` to `hour(c)`.
     """

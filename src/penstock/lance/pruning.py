@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.lance.definition import PartitionField, instants
 from penstock.lance.leaves import Leaf, Values
+from penstock.lance.readings import CALENDAR, PARTS, may_hold, may_hold_times, reaches_ends, span, within_span
 from penstock.model.columns import Column
 from penstock.model.types import Order, Type
-from penstock.partitioning import Day, Hash, Hour, Month, Transform, Year
+from penstock.partitioning import Calendar, Hash, Transform, Unknown
 from penstock.partitioning.texts import read_text
 from penstock.predicates import And, Anything, ColumnIn, Implication, Nothing, Or
-from penstock.predicates.calendar import DAY, HOUR, date_of, days_of
-from penstock.predicates.values import Scalar, ValueSet, interval
+from penstock.predicates.values import Scalar, ValueSet
 
-Test = Callable[[Values], bool]
-_CALENDAR: dict[type[Transform], tuple[int, int]] = {Month: (1, 12), Day: (1, 31), Hour: (0, 23)}
-_PARTS = (Year, Month, Day, Hour)  # the coarsest first
+Test = Callable[[Leaf], bool]
 
 
 @dataclass(frozen=True)
 class Pruner:
-    """The partition fields of a namespace, and its columns by id."""
+    """The partition fields of a namespace, and its columns by id.
+
+    Leaves of ours have just the values that our transforms make; those of others may have been named by any reading.
+    """
 
     fields: Sequence[PartitionField]
     columns: Mapping[int, Column]
@@ -30,7 +31,7 @@ class Pruner:
     def kept(self, leaves: Sequence[Leaf], implication: Implication) -> list[Leaf]:
         """The leaves that can hold a row of which the implication is true."""
         test = self._test(implication)
-        return [leaf for leaf in leaves if leaf.values is None or test(leaf.values)]
+        return [leaf for leaf in leaves if leaf.values is None or not leaf.checked or test(leaf)]
 
     def reasons(self, leaves: Sequence[Leaf], implication: Implication) -> dict[str, int]:
         """How many leaves each column's partition fields leave out, by what users call them."""
@@ -38,7 +39,7 @@ class Pruner:
         found = {}
         for sources in sorted(columns):
             fields = [
-                field if field.sources == sources else _untrusted(field) for field in self.fields
+                field if field.sources == sources else replace(field, transform=Unknown("")) for field in self.fields
             ]  # others say nothing
             pruned = len(leaves) - len(Pruner(fields, self.columns).kept(leaves, implication))
             if pruned:
@@ -50,31 +51,32 @@ class Pruner:
     def _test(self, implication: Implication) -> Test:
         match implication:
             case Anything():
-                return lambda values: True
+                return lambda leaf: True
             case Nothing():
-                return lambda values: False
+                return lambda leaf: False
             case Or(children):
                 tests = [self._test(child) for child in children]
-                return lambda values: any(test(values) for test in tests)
+                return lambda leaf: any(test(leaf) for test in tests)
             case And(children):
                 tests = [self._test(child) for child in children] + self._of_several(children)
-                return lambda values: all(test(values) for test in tests)
+                return lambda leaf: all(test(leaf) for test in tests)
             case ColumnIn():
                 tests = self._of_column(implication)
-                return lambda values: all(test(values) for test in tests)
+                return lambda leaf: all(test(leaf) for test in tests)
 
     def _of_column(self, wanted: ColumnIn) -> list[Test]:
         type = instants(wanted.column.type)
         tests: list[Test] = []
         for place, field in enumerate(self.fields):
-            if field.sources != (wanted.column.id,) or not field.trusted:
+            if field.sources != (wanted.column.id,):
                 continue
-            projected = field.transform.project(wanted.values, type)
+            tests.append(_named_test(place, field, type, wanted.values))
+            projected = field.transform.project(wanted.values, type) if field.trusted else None
             if projected is not None:
-                null = wanted.values.null or (projected.null and _reaches_ends(wanted.values, type))
+                null = wanted.values.null or (projected.null and reaches_ends(wanted.values, type))
                 tests.append(_membership(place, projected, field.transform, type, null))
         if type.order in (Order.DATE, Order.TIMESTAMP):
-            tests.append(self._span_test(wanted, type))
+            tests += [self._span_test(wanted, type), self._named_times_test(wanted, type)]
         return tests
 
     def _of_several(self, children: Sequence[Implication]) -> list[Test]:
@@ -99,42 +101,67 @@ class Pruner:
             if field.sources == (wanted.column.id,) and field.trusted
         }
         chain = []
-        for part in _PARTS:
+        for part in PARTS:
             if part not in places:
                 break
             chain.append(places[part])
 
-        def test(values: Values) -> bool:
-            texts = [values[place] for place in chain]
-            if not texts or None in texts:
+        def test(leaf: Leaf) -> bool:
+            texts = [_values(leaf)[place] for place in chain]
+            if not leaf.own or not texts or None in texts:
                 return True
             try:
-                start, end = _span([int(text) for text in texts if text is not None])
+                micros = span([int(text) for text in texts if text is not None])
             except ValueError:
                 return True
-            unit = DAY if type.order is Order.DATE else 1
-            span = ValueSet.of([interval(start // unit, -(-end // unit), open_high=True)])
-            return not (wanted.values & span).empty
+            return not within_span(wanted.values, micros, type).empty
+
+        return test
+
+    def _named_times_test(self, wanted: ColumnIn, type: Type) -> Test:
+        """The same of leaves that others have named."""
+        parts = [
+            (field.transform, place)
+            for place, field in enumerate(self.fields)
+            if field.sources == (wanted.column.id,) and isinstance(field.transform, Calendar)
+        ]
+
+        def test(leaf: Leaf) -> bool:
+            if leaf.own or not parts:
+                return True
+            return may_hold_times([(part, leaf.names[place]) for part, place in parts], type, wanted.values)
 
         return test
 
 
-def _reaches_ends(values: ValueSet, type: Type) -> bool:
-    """Whether a set holds a time that is no date any more: its calendar parts are NULL."""
-    far = 2**31 - 1 if type.order is Order.DATE else 2**63 - 1
-    return far in values or -far in values
+def _values(leaf: Leaf) -> Values:
+    assert leaf.values is not None  # or it would not be asked
+    return leaf.values
 
 
-def _untrusted(field: PartitionField) -> PartitionField:
-    return PartitionField(field.name, field.sources, field.transform, trusted=False)
+def _named_test(place: int, field: PartitionField, type: Type, wanted: ValueSet) -> Test:
+    """Whether a leaf's name, by any reading, lets it hold a wanted value; asked where its value is not surely ours."""
+    known: dict[str, bool] = {}
+
+    def test(leaf: Leaf) -> bool:
+        if leaf.own and field.trusted:
+            return True
+        name = leaf.names[place]
+        if name not in known:
+            known[name] = may_hold(field.transform, name, type, wanted)
+        return known[name]
+
+    return test
 
 
 def _membership(place: int, allowed: ValueSet, transform: Transform, type: Type, null: bool) -> Test:
     """Whether a leaf's value, which stands at a place of its key, is one of those; one that cannot be read may be."""
     known: dict[str | None, bool] = {None: null}
 
-    def test(values: Values) -> bool:
-        text = values[place]
+    def test(leaf: Leaf) -> bool:
+        if not leaf.own:
+            return True
+        text = _values(leaf)[place]
         if text not in known:
             try:
                 known[text] = _value(str(text), transform, type) in allowed
@@ -148,33 +175,7 @@ def _membership(place: int, allowed: ValueSet, transform: Transform, type: Type,
 def _value(text: str, transform: Transform, type: Type) -> Scalar:
     """The partition value of a text; ValueError for numbers of another writer that are no part of a calendar."""
     value = read_text(text, transform.result(type))
-    first, last = _CALENDAR.get(transform.__class__, (value, value))
+    first, last = CALENDAR.get(transform.__class__, (value, value))
     if not first <= value <= last and value == value:
         raise ValueError(f"{transform} {text}")
     return value
-
-
-def _span(parts: Sequence[int]) -> tuple[int, int]:
-    """The microseconds of a year, of a month of it, of a day or of an hour."""
-    match parts:
-        case [year]:
-            return days_of(year) * DAY, days_of(year + 1) * DAY
-        case [year, month]:
-            after = days_of(year + month // 12, month % 12 + 1)
-            return _checked(year, month, 1) * DAY, after * DAY
-        case [year, month, day]:
-            start = _checked(year, month, day)
-            return start * DAY, (start + 1) * DAY
-    first, last = _CALENDAR[Hour]
-    if not first <= parts[3] <= last:
-        raise ValueError(f"no hour {parts[3]}")
-    start = _checked(parts[0], parts[1], parts[2]) * DAY + parts[3] * HOUR
-    return start, start + HOUR
-
-
-def _checked(year: int, month: int, day: int) -> int:
-    """The days of a date that there is."""
-    days = days_of(year, month, day) if 1 <= month <= 12 else 0
-    if date_of(days) != (year, month, day):
-        raise ValueError(f"no date {year}-{month}-{day}")
-    return days

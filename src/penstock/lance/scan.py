@@ -14,9 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from penstock.lance.definition import Definition, field_id
+from penstock.lance.definition import Definition
+from penstock.lance.field_ids import field_id
 from penstock.lance.filters import quoted, scan_filter
-from penstock.lance.leaves import Leaf, matches
+from penstock.lance.leaf_columns import leaf_columns
+from penstock.lance.leaves import Leaf, missing_leaf
 from penstock.lance.pruning import Pruner
 from penstock.lance.reader import FRAGMENT, Reader
 from penstock.lance.store import Store
@@ -75,7 +77,12 @@ class Scan:
 
     @cached_property
     def pruner(self) -> Pruner:
-        return Pruner(self.definition.fields, {column.id: column for column in self.columns})
+        return Pruner(self.definition.fields, self.columns_by_id)
+
+    @cached_property
+    def columns_by_id(self) -> dict[int, Column]:
+        """The columns, and the fields inside of them."""
+        return {inner.id: inner for column in self.columns for inner in column.walk()}
 
     def implied(self, filters: Sequence[object]) -> Implication:
         return implied_by([json.dumps(item) for item in filters], self.columns)
@@ -84,9 +91,14 @@ class Scan:
         """A leaf at the version to read; None where it was declared only."""
         if leaf.is_empty:
             return None
-        if leaf.version is None:
-            return self.store.latest(leaf.location)
-        return self.store.dataset(leaf.location, leaf.version)
+        found = self.store.find(leaf.location, leaf.version)
+        if found is None and (leaf.version is not None or not self.store.is_declared(leaf.location)):
+            raise missing_leaf(leaf, self.store)
+        return found
+
+    def columns_of(self, leaf: Leaf, dataset: LanceDataset) -> dict[int, str]:
+        """The names of the namespace's columns in a leaf, by their ids."""
+        return leaf_columns(self.definition, leaf.object_id, dataset, leaf.columns)
 
 
 @dataclass(frozen=True)
@@ -108,7 +120,7 @@ class Planner:
         if dataset is None:
             return
         schema = dataset.schema
-        columns = matches(self.scan.definition, schema)
+        columns = self.scan.columns_of(leaf, dataset)
         where = scan_filter(implication, self._askable(columns, schema))
         read = {
             place: columns[column.id]

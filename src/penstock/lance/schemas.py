@@ -11,7 +11,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.lance.definition import field_id
+from penstock.lance.field_ids import children_ids, field_id
 from penstock.model.columns import Column
 from penstock.spark.schemas import SchemaLike, columns_of, struct_of
 
@@ -41,9 +41,13 @@ def arrow_type(kind: str | T.DataType | pa.DataType) -> pa.DataType:
 
 
 def columns_for(spark: SparkSession, schema: pa.Schema) -> tuple[Column, ...]:
-    """The columns of a namespace's schema, with its ids; those of nested fields are negative."""
+    """The columns of a namespace's schema, with its ids, and those of the fields of structs.
+
+    Fields inside of lists and maps have negative ones: no partition is made of them.
+    """
     _check_types(schema)
     below = count(1)
+    taken = {field_id(item) for item in schema}
     plain = pa.schema([item.with_type(_without_halves(item.type)) for item in schema])
     found = columns_of(spark, plain, inlining=False)
     return tuple(
@@ -51,7 +55,7 @@ def columns_for(spark: SparkSession, schema: pa.Schema) -> tuple[Column, ...]:
             column,
             id=field_id(item),
             begin_snapshot=0,
-            children=tuple(_numbered(child, below) for child in column.children),
+            children=_numbered(column, item.type, field_id(item), taken, below),
         )
         for column, item in zip(found, schema, strict=True)
     )
@@ -70,8 +74,22 @@ def _check_types(schema: pa.Schema) -> None:
             ) from None
 
 
-def _numbered(column: Column, numbers: count[int]) -> Column:
-    return replace(column, id=-next(numbers), children=tuple(_numbered(child, numbers) for child in column.children))
+def _numbered(
+    parent: Column, kind: pa.DataType, number: int | None, taken: set[int], below: count[int]
+) -> tuple[Column, ...]:
+    """The fields inside of a column; of a column with no number of its own, they have none either."""
+    inside: list[tuple[int | None, pa.DataType]] = [(None, pa.null())] * len(parent.children)
+    if pa.types.is_struct(kind) and number is not None:
+        inside = [(one if one not in taken else None, item.type) for one, item in children_ids(kind, number)]
+        taken.update(one for one, _ in inside if one is not None)
+    return tuple(
+        replace(
+            child,
+            id=-next(below) if one is None else one,
+            children=_numbered(child, child_kind, one, taken, below),
+        )
+        for child, (one, child_kind) in zip(parent.children, inside, strict=True)
+    )
 
 
 def _without_halves(kind: pa.DataType) -> pa.DataType:

@@ -6,15 +6,17 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
 from penstock.errors import ConflictError, InvalidError
-from penstock.lance.commit import Turn, entry_after, turn
-from penstock.lance.definition import check_transform, field_count
-from penstock.lance.leaves import Leaf, Values, entries_for, leaf_schema, leaves_of
+from penstock.lance.commit import Turn, turn
+from penstock.lance.definition import check_transform
+from penstock.lance.field_ids import field_count
+from penstock.lance.leaf_columns import leaf_schema
+from penstock.lance.leaves import Leaf, Values, entries_for, leaves_of
 from penstock.lance.manifest import Entry, Manifest
 from penstock.lance.scan import Scan
 from penstock.lance.store import Store
@@ -37,7 +39,7 @@ class Gathered:
     object_id: str
     values: Values
     location: str
-    version: int | None
+    versions: frozenset[int | None]  # of the leaf, that the tasks made fragments for
     fragments: Sequence[FragmentMetadata]
     rows: int
 
@@ -63,10 +65,10 @@ def write_rows(
 
 def write_job(scan: Scan, replaced: Container[str] = (), alone: bool = False) -> WriteJob:
     targets = {
-        leaf.object_id: (leaf.location, None if alone or leaf.object_id in replaced else _version(scan, leaf))
+        leaf.object_id: replace(leaf, version=None if alone or leaf.object_id in replaced else _version(scan, leaf))
         for leaf in scan.leaves
     }
-    types = {column.id: column.type for column in scan.columns}
+    types = {number: column.type for number, column in scan.columns_by_id.items()}
     return WriteJob(scan.store, scan.name, scan.definition, types, targets, new_write_id())
 
 
@@ -97,10 +99,9 @@ def add_rows(
 
 def _assigned(scan: Scan, frame: DataFrame) -> DataFrame:
     """The rows with the namespace's columns; those that are not given are NULL."""
-    by_id = {column.id: column for column in scan.columns}
     for field in scan.definition.fields:
         for number in field.sources:
-            check_transform(field.transform, by_id[number])
+            check_transform(field.transform, scan.columns_by_id[number])
     given = {name.lower() for name in frame.columns}
     for item in scan.definition.schema:
         if not item.nullable and item.name.lower() not in given:
@@ -114,7 +115,7 @@ def _version(scan: Scan, leaf: Leaf) -> int | None:
     """The version of a leaf that fragments are made for; None where it has none yet."""
     if leaf.version is not None:
         return leaf.version or None
-    dataset = scan.store.latest(leaf.location)
+    dataset = scan.dataset(leaf)
     return None if dataset is None else dataset.version
 
 
@@ -129,7 +130,7 @@ def _gathered(written: Sequence[WrittenLeaf]) -> list[Gathered]:
             object_id,
             parts[0].values,
             parts[0].location,
-            parts[0].version,
+            frozenset(part.version for part in parts),
             [FragmentMetadata.from_json(text) for part in parts for text in part.fragments],
             sum(part.rows for part in parts),
         )
@@ -156,19 +157,20 @@ def each(mine: Turn, items: Sequence[Any], act: Callable[[Any], Any]) -> list[An
     return [one.result() for one in running]
 
 
-def _added(mine: Turn, scan: Scan, one: Gathered, replace: bool) -> list[Entry]:
+def _added(mine: Turn, scan: Scan, one: Gathered, anew: bool) -> list[Entry]:
     """The fragments as part of their leaf: its entry, and those of new namespaces around it."""
     from lance import LanceOperation
 
     leaf = mine.leaf(one.object_id)
     location = one.location
-    if one.version is not None if leaf is None else leaf.location != location:
+    if one.versions != {None} if leaf is None else leaf.location != location:
         raise ConflictError(f"leaf {one.object_id} was removed or made anew by another writer meanwhile; run again")
-    base = mine.store.latest(location) if leaf is None else mine.base(leaf)
-    if leaf is None or leaf.is_empty or base is None or replace:
+    base = mine.store.find(location) if leaf is None else mine.base(leaf)
+    if leaf is None or leaf.is_empty or base is None or anew:
         done = mine.commit(location, base, LanceOperation.Overwrite(leaf_schema(scan.definition), list(one.fragments)))
     else:
-        _check_shape(mine, scan, one, location, base)
+        for version in one.versions:
+            _check_shape(mine, scan, one, version, base)
         done = mine.commit(location, base, LanceOperation.Append(list(one.fragments)))
     return _entries(mine, scan, one, done)
 
@@ -176,7 +178,7 @@ def _added(mine: Turn, scan: Scan, one: Gathered, replace: bool) -> list[Entry]:
 def _entries(mine: Turn, scan: Scan, one: Gathered, done: LanceDataset) -> list[Entry]:
     *namespaces, leaf = entries_for(scan.name, scan.definition.fields, one.values, one.location)
     new = [entry for entry in namespaces if mine.state.entry(entry.object_id) is None]
-    return [*new, entry_after(mine.state.entry(one.object_id) or leaf, done)]
+    return [*new, mine.shown(mine.state.entry(one.object_id) or leaf, done)]
 
 
 def _check_unchanged(mine: Turn, object_id: str, version: int | None) -> None:
@@ -191,10 +193,10 @@ def _check_unchanged(mine: Turn, object_id: str, version: int | None) -> None:
         )
 
 
-def _check_shape(mine: Turn, scan: Scan, one: Gathered, location: str, base: LanceDataset) -> None:
+def _check_shape(mine: Turn, scan: Scan, one: Gathered, version: int | None, base: LanceDataset) -> None:
     """Refuse fragments that were made for other columns than the leaf has by now."""
-    if one.version is not None:
-        made_for = mine.store.dataset(location, one.version)
+    if version is not None:
+        made_for = mine.store.dataset(one.location, version)
         same = made_for.schema.equals(base.schema, check_metadata=True) and made_for.max_field_id == base.max_field_id
     else:
         expected = leaf_schema(scan.definition)
@@ -218,7 +220,7 @@ def _or_removed(manifest: Manifest, scan: Scan, gathered: Sequence[Gathered]) ->
 
 def _remove_unused(store: Store, one: Gathered, leaf: Leaf | None) -> None:
     """Remove the files that neither readers of the namespace nor of the leaf alone can need."""
-    newest = None if leaf is None else store.latest(one.location)
+    newest = None if leaf is None else store.find(one.location)
     seen = store.dataset(one.location, leaf.version) if leaf is not None and leaf.version else None
     fragments = [fragment for dataset in (newest, seen) if dataset for fragment in dataset.get_fragments()]
     used = {file.path for fragment in fragments for file in fragment.metadata.files}

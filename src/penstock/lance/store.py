@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.errors import UnsupportedError
+from penstock.storage.filesystems import is_file
 from penstock.storage.paths import absolute, folder
 
 if TYPE_CHECKING:
     from lance import LanceDataset
+
+_RESERVED = ".lance-reserved"  # Lance's client puts it where a table will be
 
 
 @dataclass(frozen=True)
@@ -33,14 +36,18 @@ class Store:
 
         return lance.dataset(self.uri(location), version=version, storage_options=dict(self.options) or None)
 
-    def latest(self, location: str) -> LanceDataset | None:
-        """The newest version of a dataset, or None where there is none."""
+    def find(self, location: str, version: int | None = None) -> LanceDataset | None:
+        """A dataset at its newest version or another, or None where there is none."""
         try:
-            return self.dataset(location)
+            return self.dataset(location, version)
         except (ValueError, OSError) as error:
             if "not found" in str(error).lower():
                 return None
             raise
+
+    def is_declared(self, location: str) -> bool:
+        """Whether a table was only declared: there is a place for it, but no dataset yet."""
+        return is_file(self.uri(f"{location}/{_RESERVED}"))
 
 
 def require_lance() -> None:

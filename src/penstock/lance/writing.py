@@ -12,14 +12,19 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.errors import InvalidError
 from penstock.lance.conversion import convert, missing
-from penstock.lance.definition import Definition, field_id, instants
-from penstock.lance.leaves import Values, leaf_schema, matches, object_id
+from penstock.lance.definition import Definition
+from penstock.lance.field_ids import field_id
+from penstock.lance.healing import as_others_left
+from penstock.lance.leaf_columns import leaf_columns, leaf_schema
+from penstock.lance.leaves import Leaf, Values, object_id
 from penstock.lance.names import directory
+from penstock.lance.partition_values import partition_texts
 from penstock.lance.store import Store
 from penstock.model.columns import Column
 from penstock.model.types import Type
@@ -44,7 +49,7 @@ ROWS_PER_FILE = 1_048_576
 _ROWS_SPLIT_AT_ONCE = 65536
 _HELD_BYTES = 256 * 2**20  # of rows that a task keeps before it writes those of its fullest leaf
 _FRAGMENT_BYTES = 512 * 2**20  # a task for each, roughly
-_JOURNALS = "__penstock/"
+_JOURNAL = "__penstock_"  # before a write's id: a folder of its own, so that none stays for all
 _RESULT = "written binary"
 
 
@@ -68,13 +73,14 @@ class WrittenLeaf:
 
 @dataclass(frozen=True)
 class WriteJob:
-    """What every task does with its rows. `leaves` are those that rows are added to: location and version by id."""
+    """What every task does with its rows. `leaves` are those that are there, by id, without a version if their rows are
+    replaced."""
 
     store: Store
     name: str
     definition: Definition
     types: Mapping[int, Type]
-    leaves: Mapping[str, tuple[str, int | None]]
+    leaves: Mapping[str, Leaf]
     write_id: str
     rows_per_file: int = ROWS_PER_FILE
 
@@ -94,23 +100,17 @@ class WriteJob:
             yield self._flushed(values, held[values])
 
     def _keys(self, batch: pa.RecordBatch) -> list[pa.StringArray]:
-        places = {field_id(item): place for place, item in enumerate(self.definition.schema)}
-        return [
-            item.values(
-                [batch.column(places[number]) for number in item.sources],
-                [instants(self.types[number]) for number in item.sources],
-            )
-            for item in self.definition.fields
-        ]
+        columns = dict(zip(self.definition.schema.names, batch.columns, strict=True))
+        return partition_texts(columns, self.definition, self.types)
 
     def _flushed(self, values: Values, batches: Sequence[pa.RecordBatch]) -> WrittenLeaf:
         from lance.fragment import write_fragments
 
         leaf = object_id(self.name, self.definition.fields, values)
-        location, version = self.leaves.get(leaf, (directory(leaf), None))
+        target = self.leaves.get(leaf)
+        location = directory(leaf) if target is None else target.location
         rows = pa.Table.from_batches(batches)
-        dataset = None if version is None else self.store.dataset(location, version)
-        table = self._new(rows, leaf) if dataset is None else self._fitted(rows, dataset.schema, leaf)
+        dataset, table = self._shaped(rows, leaf, target)
         fragments = write_fragments(
             _aligned(table),
             dataset or self.store.uri(location),
@@ -122,12 +122,20 @@ class WriteJob:
         files = [f"{location}/data/{file.path}" for fragment in fragments for file in fragment.files]
         _note(self.store, self.write_id, files)
         told = [json.dumps(one.to_json()) for one in fragments]
-        return WrittenLeaf(leaf, values, location, version, told, rows.num_rows)
+        return WrittenLeaf(leaf, values, location, dataset and dataset.version, told, rows.num_rows)
+
+    def _shaped(self, rows: pa.Table, leaf: str, target: Leaf | None) -> tuple[LanceDataset | None, pa.Table]:
+        """The rows in the shape of their leaf, and the version of it that they are made for; None for a new one."""
+        if target is None or not target.version:
+            return None, self._new(rows, leaf)
+        dataset, made_anew = as_others_left(self.store, target)
+        columns = leaf_columns(self.definition, leaf, dataset, target.columns, made_anew)
+        return dataset, self._fitted(rows, dataset.schema, columns, leaf)
 
     def _mode(self, location: str, dataset: LanceDataset | None) -> str:
         if dataset is not None:
             return "append"
-        return "create" if self.store.latest(location) is None else "overwrite"
+        return "create" if self.store.find(location) is None else "overwrite"
 
     def _new(self, rows: pa.Table, leaf: str) -> pa.Table:
         """The rows for a leaf that has the namespace's columns."""
@@ -135,15 +143,15 @@ class WriteJob:
         arrays = [_value(column, item, item.name, leaf) for column, item in zip(rows.columns, schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=schema)
 
-    def _fitted(self, rows: pa.Table, schema: pa.Schema, leaf: str) -> pa.Table:
+    def _fitted(self, rows: pa.Table, schema: pa.Schema, columns: Mapping[int, str], leaf: str) -> pa.Table:
         """The rows for a leaf with columns of its own."""
-        columns = matches(self.definition, schema)
         places = {}
         for place, item in enumerate(self.definition.schema):
             if field_id(item) not in columns:
                 raise InvalidError(
                     f"leaf {leaf} has no column {item.name!r}, which the namespace has: rows with it cannot be written"
-                    " there; bring the leaf into the namespace's shape with align() first"
+                    " there; bring the leaf into the namespace's shape with align() first, after adopt() if another"
+                    " program has changed it"
                 )
             places[columns[field_id(item)]] = place
         arrays = [
@@ -157,8 +165,12 @@ class WriteJob:
 
 def run(frame: DataFrame, job: WriteJob, distribution: Distribution, columns: Sequence[Column]) -> list[WrittenLeaf]:
     """Let the tasks write. When the job fails, the files of all its tasks are removed."""
-    by_id = {column.id: frame.columns[place] for place, column in enumerate(columns)}
-    keys = [grouping(item.transform, F.col(by_id[number])) for item in job.definition.fields for number in item.sources]
+    by_name = {column.name: F.col(frame.columns[place]) for place, column in enumerate(columns)}
+    keys = [
+        grouping(item.transform, _source(by_name, job.definition.source(number).path))
+        for item in job.definition.fields
+        for number in item.sources
+    ]
     spread = distributed(frame, keys, _FRAGMENT_BYTES, distribution)
 
     def attempt(rows: DataFrame) -> list[WrittenLeaf]:
@@ -167,6 +179,14 @@ def run(frame: DataFrame, job: WriteJob, distribution: Distribution, columns: Se
         return told
 
     return handed_over(spread, attempt)
+
+
+def _source(columns: Mapping[str, SparkColumn], path: Sequence[str]) -> SparkColumn:
+    """A column, or a field of a struct."""
+    found = columns[path[0]]
+    for name in path[1:]:
+        found = found.getField(name)
+    return found
 
 
 def new_write_id() -> str:
@@ -179,7 +199,7 @@ def journal(store: Store, write_id: str) -> Iterator[list[WrittenLeaf]]:
 
     When it comes through, those that are not in what the tasks told, which goes into the list: a task was tried again.
     """
-    directory = f"{store.root}{_JOURNALS}{write_id}/"
+    directory = f"{store.root}{_JOURNAL}{write_id}/"
     make_directory(directory)
     told: list[WrittenLeaf] = []
     try:
@@ -205,7 +225,7 @@ def _delete_noted(store: Store, notes: Sequence[str], keep: Container[str] = ())
 
 
 def _note(store: Store, write_id: str, files: Sequence[str]) -> None:
-    with open_output(f"{store.root}{_JOURNALS}{write_id}/{uuid4().hex}") as out:
+    with open_output(f"{store.root}{_JOURNAL}{write_id}/{uuid4().hex}") as out:
         out.write(json.dumps(files).encode())
 
 

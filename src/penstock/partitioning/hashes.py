@@ -118,7 +118,7 @@ def _encoder(type: Type) -> Callable[[Scalar], bytes]:
         case Order.INTEGER | Order.DATE | Order.TIMESTAMP:
             return _LONG.pack
         case Order.DECIMAL:
-            return lambda value: _shortest(int(_WIDE.scaleb(Decimal(value), type.scale)))
+            return lambda value: shortest_bytes(int(_WIDE.scaleb(Decimal(value), type.scale)))
         case Order.TEXT if type.name != "uuid":
             return str.encode
         case Order.BYTES:
@@ -126,7 +126,7 @@ def _encoder(type: Type) -> Callable[[Scalar], bytes]:
     raise UnsupportedError(f"Lance hashes no {type}; partition by the column itself")
 
 
-def _shortest(number: int) -> bytes:
+def shortest_bytes(number: int) -> bytes:
     """The fewest bytes of two's complement that hold a number, the highest first."""
     magnitude = number if number >= 0 else ~number
     return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)

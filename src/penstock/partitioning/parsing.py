@@ -25,6 +25,8 @@ from penstock.partitioning.transforms import (
 _NAME = r'"(?:[^"]|"")+"|`(?:[^`]|``)+`|[^\W\d][\w$]*'
 _COLUMN = rf"\s*(?:{_NAME})\s*"
 _COLUMNS = re.compile(rf"{_COLUMN}(?:,{_COLUMN})*")
+_PATH = rf"(?:{_NAME})(?:\s*\.\s*(?:{_NAME}))*"
+_PATHS = re.compile(rf"\s*{_PATH}\s*(?:,\s*{_PATH}\s*)*")
 _FIELD_OF_STRUCT = re.compile(rf"\s*(?:{_NAME})(?:\s*\.\s*(?:{_NAME}))+\s*")
 _CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 _BUCKET = re.compile(r"bucket\(\s*(\d{1,18})\s*\)")
@@ -43,7 +45,7 @@ def parse_transform(text: str) -> Transform:
 def parse_partition_field(text: str) -> tuple[tuple[str, ...], Transform]:
     """A field of a partitioning: the names of its columns, as written, and their transform. Only `hash` has several.
 
-    Buckets are DuckLake's.
+    Fields of structs have dots in their names. Buckets are DuckLake's.
     """
     return _EVERY_SYSTEM.field(text)
 
@@ -55,6 +57,7 @@ class _Language:
     system: str
     ways: str
     foreign: tuple[str, ...] = ()
+    nested: bool = False  # whether it partitions by fields of structs
 
     def field(self, text: str) -> tuple[tuple[str, ...], Transform]:
         call = _CALL.fullmatch(text)
@@ -88,6 +91,8 @@ class _Language:
     def columns(self, names: str, text: str) -> tuple[str, ...]:
         if _COLUMNS.fullmatch(names):
             return tuple(map(_unquoted, re.findall(_NAME, names)))
+        if self.nested and _PATHS.fullmatch(names):
+            return tuple(".".join(map(_unquoted, re.findall(_NAME, path))) for path in re.findall(_PATH, names))
         if _FIELD_OF_STRUCT.fullmatch(names):
             raise InvalidError(
                 f"{text}: {self.system} partitions by whole columns, not by fields of structs; make the field a column"
@@ -110,6 +115,7 @@ _EVERY_SYSTEM = _Language(
     "Penstock",
     "column, bucket(16, column), truncate(4, column), hash(column, ...), year(column), month(column), day(column) or"
     " hour(column)",
+    nested=True,
 )
 
 

@@ -170,7 +170,7 @@ class Bucket(Transform):
 class Truncate(Transform):
     """The first characters of a text, or the next multiple of the width at or below a number.
 
-    The width of decimals is counted in units of their last digit.
+    The width of decimals is a whole number too, so that their multiples have no digits after the point.
     """
 
     suffix = "trunc"
@@ -179,22 +179,23 @@ class Truncate(Transform):
     def apply(self, value: Scalar, type: Type) -> Scalar:
         if type.order is Order.TEXT:
             return value[: self.width]
-        steps = self._steps(type)
-        multiple = steps.step(value) // self.width * self.width
-        if steps.first is not None and multiple < steps.first:
+        multiple = self._steps(type).step(value) // self._unit(type) * self.width
+        limits = grid(self.result(type))
+        if limits is not None and limits.first is not None and multiple < limits.first:
             raise InvalidError(
-                f"truncate({self.width}) of {value}: {steps.value(multiple)} is no {self.result(type)};"
+                f"truncate({self.width}) of {value}: {multiple} is no {self.result(type)};"
                 " choose a smaller width, or remove the value"
             )
-        return steps.value(multiple)
+        return multiple
 
     def _texts(self, array: pa.Array, type: Type) -> pa.Array:
-        if type.order is Order.DECIMAL:
-            array = array.cast(pa.decimal128(_MOST_DIGITS, type.scale))
         if type.order is not Order.TEXT:
             least = pc.min(array).as_py()
             if least is not None:
                 self.apply(least, type)  # Iceberg's own would overflow in silence
+        if type.order is Order.DECIMAL:
+            array = pc.floor(array.cast(pa.decimal256(2 * _MOST_DIGITS, type.scale)))
+            array = array.cast(pa.decimal128(_MOST_DIGITS, 0))  # of which Iceberg truncates the last digit
         return texts(iceberg.truncate(array, self.width), self.result(type))
 
     def check(self, column: Column) -> None:
@@ -211,17 +212,21 @@ class Truncate(Transform):
             return ValueSet.of((prefixes(one, self.width) for one in values.intervals), null=values.null)
         if type.order not in (Order.INTEGER, Order.DECIMAL):
             return None
-        steps = self._steps(type)
-        return ValueSet.of((multiples(one, steps, self.width) for one in values.intervals), null=values.null)
+        steps, unit = self._steps(type), self._unit(type)
+        return ValueSet.of((multiples(one, steps, unit) for one in values.intervals), null=values.null)
 
     def result(self, type: Type) -> Type:
         """The type itself, or the widest of its kind: the multiple below a number can have more digits."""
         if type.name in _SIGNED:
             return _INTEGER
-        return Type("decimal", _MOST_DIGITS, type.scale) if type.order is Order.DECIMAL else type
+        return Type("decimal", _MOST_DIGITS) if type.order is Order.DECIMAL else type
+
+    def _unit(self, type: Type) -> int:
+        """The width in steps of the type."""
+        return self.width * int(10**type.scale)
 
     def _steps(self, type: Type) -> Grid:
-        steps = grid(self.result(type))
+        steps = grid(type)
         if steps is None:
             raise InvalidError(
                 f"{self} takes integers, decimals and text, but no {type}; partition by the value itself"

@@ -1,0 +1,162 @@
+"""Whether leaves are what the manifest says: readable, with the namespace's columns, and rows that belong there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import PenstockError
+from penstock.lance.definition import Definition, PartitionField, instants
+from penstock.lance.field_ids import field_id
+from penstock.lance.leaves import Leaf
+from penstock.lance.partition_values import field_texts, source_array
+from penstock.lance.pruning import Pruner
+from penstock.lance.scan import LEAF, Scan
+from penstock.model.columns import Column
+from penstock.partitioning import Bucket, Hash, Unknown
+from penstock.partitioning.arrow import plain, stored
+from penstock.predicates import And, ColumnIn
+from penstock.predicates.domains import within
+from penstock.predicates.values import NAN, NULL, Scalar, ValueSet
+from penstock.spark.tasks import raised_by_tasks
+
+REPORT = "leaf string, problem string, rows bigint, detail string"
+_COUNTED = "leaf string, rows bigint"
+_COUNTED_ARROW = pa.schema([("leaf", pa.string()), ("rows", pa.int64())])
+_THREADS = 8
+
+
+class Finding(NamedTuple):
+    """Something that is wrong with a leaf."""
+
+    leaf: str
+    problem: str
+    rows: int | None
+    detail: str
+
+
+@dataclass(frozen=True)
+class CheckJob:
+    """Rows of the partition columns, with the leaf of each, in; how many of a leaf's rows do not belong there out."""
+
+    definition: Definition
+    columns: Mapping[int, Column]
+    leaves: Mapping[str, Leaf]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        wrong: Counter[str] = Counter()
+        for batch in batches:
+            leaves = batch.column(batch.schema.get_field_index(LEAF))
+            for leaf in pc.unique(leaves).to_pylist():
+                wrong[leaf] += self._misplaced(batch.filter(pc.equal(leaves, leaf)), self.leaves[leaf])
+        found = [{"leaf": leaf, "rows": rows} for leaf, rows in wrong.items() if rows]
+        yield pa.RecordBatch.from_pylist(found, schema=_COUNTED_ARROW)
+
+    def _misplaced(self, rows: pa.RecordBatch, leaf: Leaf) -> int:
+        if leaf.values is None:
+            return 0
+        types = {number: column.type for number, column in self.columns.items()}
+        doubtful = pa.array([False] * rows.num_rows)
+        columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+        for field, value in zip(self.definition.fields, leaf.values, strict=True):
+            if isinstance(field.transform, Unknown) or (_is_hash(field) and not (leaf.own and field.trusted)):
+                continue  # nobody can tell
+            text = field_texts(columns, self.definition, field, types)
+            same = pc.is_null(text) if value is None else pc.fill_null(pc.equal(text, value), False)
+            doubtful = pc.or_(doubtful, pc.invert(same))
+        odd = rows.filter(doubtful)
+        return sum(count for row, count in self._distinct(odd) if not self._belongs(row, leaf))
+
+    def _distinct(self, rows: pa.RecordBatch) -> list[tuple[Mapping[int, Scalar], int]]:
+        """The values that partitions are made of, by their columns, and how many rows have them."""
+        ids = self._plain_sources()
+        columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+        arrays = [
+            stored(plain(source_array(columns, self.definition, number)), instants(self.columns[number].type))
+            for number in ids
+        ]
+        values = zip(*(array.to_pylist() for array in arrays), strict=True) if arrays else [()] * rows.num_rows
+        return [(dict(zip(ids, row, strict=True)), count) for row, count in Counter(values).items()]
+
+    def _plain_sources(self) -> list[int]:
+        """The columns whose values can be compared; hashes of lists and structs are compared as they are."""
+        sources = dict.fromkeys(number for field in self.definition.fields for number in field.sources)
+        return [number for number in sources if not self.columns[number].children]
+
+    def _belongs(self, row: Mapping[int, Scalar], leaf: Leaf) -> bool:
+        """Whether a filter that only this row passes would read its leaf: names can be spelled in several ways."""
+        wanted = And(tuple(ColumnIn(self.columns[number], "", self._alone(number, row[number])) for number in row))
+        return bool(row) and bool(Pruner(self.definition.fields, self.columns).kept([leaf], wanted))
+
+    def _alone(self, number: int, value: Scalar) -> ValueSet:
+        if value is None:
+            return NULL
+        return NAN if value != value else within(ValueSet.points([value]), instants(self.columns[number].type))
+
+
+def _is_hash(field: PartitionField) -> bool:
+    return isinstance(field.transform, Bucket | Hash)
+
+
+def misplaced_rows(scan: Scan) -> dict[str, int]:
+    """How many rows of each leaf do not belong there, counted by Spark's tasks, of the leaves that have such rows."""
+    leaves = {leaf.object_id: replace(leaf, checked=True) for leaf in scan.leaves}
+    names = dict.fromkeys(
+        scan.definition.source(number).path[0] for field in scan.definition.fields for number in field.sources
+    )
+    job = CheckJob(scan.definition, scan.columns_by_id, leaves)
+    rows = scan.frame(addresses=True).select(*(f"`{name}`" for name in names), LEAF)
+    with raised_by_tasks():
+        counted = rows.mapInArrow(job, _COUNTED).groupBy("leaf").sum("rows").collect()
+    return {row[0]: row[1] for row in counted}
+
+
+def findings(scan: Scan) -> list[Finding]:
+    """All that is wrong, leaf by leaf."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        seen = list(pool.map(lambda leaf: _looked_at(scan, leaf), scan.leaves))
+    found = [finding for findings, _ in seen for finding in findings]
+    readable = [leaf for leaf, (_, is_readable) in zip(scan.leaves, seen, strict=True) if is_readable]
+    for leaf, rows in sorted(misplaced_rows(scan.only(readable)).items()) if readable else []:
+        detail = "their partition values are not the leaf's: align() moves them to their leaves"
+        found.append(Finding(leaf, "misplaced rows", rows, detail))
+    return sorted(found, key=lambda one: (one.leaf, one.problem))
+
+
+def _looked_at(scan: Scan, leaf: Leaf) -> tuple[list[Finding], bool]:
+    """What is wrong with a leaf apart from its rows, and whether those can be read."""
+    try:
+        dataset = scan.dataset(leaf)
+        if dataset is None:
+            return [], False
+        columns = scan.columns_of(leaf, dataset)
+    except PenstockError as error:
+        return [Finding(leaf.object_id, "unreadable", None, str(error))], False
+    found = []
+    odd = _odd_columns(scan.definition, dataset.schema, columns)
+    if odd:
+        found.append(Finding(leaf.object_id, "columns", None, f"{'; '.join(odd)}: align() gives it the namespace's"))
+    if leaf.version and dataset.latest_version != leaf.version:
+        detail = f"readers see version {leaf.version} of {dataset.latest_version}: adopt() shows the newest"
+        found.append(Finding(leaf.object_id, "not adopted", None, detail))
+    return found, True
+
+
+def _odd_columns(definition: Definition, leaf: pa.Schema, columns: Mapping[int, str]) -> list[str]:
+    odd: list[str] = []
+    for item in definition.schema:
+        name = columns.get(field_id(item))
+        if name is None:
+            odd.append(f"{item.name} is missing")
+        elif leaf.field(name).type != item.type:
+            odd.append(f"{name} is {leaf.field(name).type}, not {item.type}")
+        elif name != item.name:
+            odd.append(f"{item.name} is called {name}")
+    shown = {columns.get(field_id(item)) for item in definition.schema}
+    return [*odd, *(f"{name} is not the namespace's" for name in leaf.names if name not in shown)]

@@ -1,0 +1,147 @@
+"""Which columns of a leaf are which of the namespace's: by ids in their metadata, by what is known of them, by name.
+
+Other programs rename, re-type, drop and add columns of leaves. Lance keeps a column's metadata and its own field id
+when it is renamed, and nothing but the name when it is re-typed. So the manifest tells what each column of a leaf was
+called, and its field id, when a writer of ours last saw it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+
+from penstock.errors import InvalidError
+from penstock.lance.definition import Definition
+from penstock.lance.field_ids import FIELD_ID, field_id
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+COLUMNS = "lance.partitioning.columns"
+_MOST_NOTED = 100  # columns: the manifest is written whole with every change. Of wider leaves their old version tells.
+_NOT_OURS = -1
+
+
+class Known(NamedTuple):
+    """A column of a leaf when a writer of ours last saw it: the namespace's id or -1, Lance's, and its name."""
+
+    id: int
+    field: int
+    name: str
+
+
+def known_columns(properties: Mapping[str, str]) -> tuple[Known, ...]:
+    """What a leaf's entry tells of its columns."""
+    return tuple(Known(*one) for one in json.loads(properties.get(COLUMNS, "[]")))
+
+
+def noted_columns(columns: Mapping[int, str], dataset: LanceDataset) -> tuple[Known, ...]:
+    """What is to be known of a leaf's columns, given which of them are the namespace's."""
+    ids = {name: number for number, name in columns.items()}
+    return tuple(Known(ids.get(name, _NOT_OURS), number, name) for name, number in lance_fields(dataset).items())
+
+
+def columns_text(known: Sequence[Known]) -> str | None:
+    """The text for a leaf's entry; None for very many."""
+    return json.dumps(known) if len(known) <= _MOST_NOTED else None
+
+
+def lance_fields(dataset: LanceDataset) -> dict[str, int]:
+    """Lance's id of each column."""
+    return {item.name(): item.id() for item in dataset.lance_schema.fields()}
+
+
+def leaf_columns(
+    definition: Definition, leaf: str, dataset: LanceDataset, known: Sequence[Known], made_anew: bool = False
+) -> dict[int, str]:
+    """The leaf's columns by the namespace's ids, those of columns that it has dropped among them.
+
+    A leaf that was `made_anew` since the columns were noted counts its fields from the start. In doubt, an error.
+    """
+    fields = {} if made_anew else lance_fields(dataset)
+    found = matches(definition, dataset.schema, known, fields)
+    names = {item.name for item in dataset.schema if FIELD_ID not in (item.metadata or {})}
+    new = names - set(found.values()) - {one.name for one in known}
+    lost = next((one for one in known if one.id not in (*found, _NOT_OURS) and _has(definition, one.id)), None)
+    if new and lost is not None:
+        raise InvalidError(
+            f"leaf {leaf} had a column {lost.name!r}, which is gone, and has a new column {min(new)!r}: it may be the"
+            f" same or not. If it is, rename it to {lost.name!r} with pylance; if not, add an empty {lost.name!r} there"
+        )
+    return found
+
+
+def matches(
+    definition: Definition, leaf: pa.Schema, known: Sequence[Known] = (), fields: Mapping[str, int] = {}
+) -> dict[int, str]:
+    """The leaf's columns by the namespace's ids, those of dropped columns among them.
+
+    Ids in the metadata decide; then Lance's field ids, and the names, of columns that are known; then the names of the
+    namespace's columns, now and before, in any case.
+    """
+    found = {field_id(item): item.name for item in leaf if FIELD_ID in (item.metadata or {})}
+    anonymous = [item.name for item in leaf if FIELD_ID not in (item.metadata or {})]
+
+    def claim(number: int, name: str | None) -> None:
+        if name is not None and number not in found:
+            found[number] = name
+            anonymous.remove(name)
+
+    ours = [one for one in known if one.id != _NOT_OURS]
+    for one in ours:
+        claim(one.id, next((name for name in anonymous if fields.get(name) == one.field), None))
+    for one in ours:
+        claim(one.id, one.name if one.name in anonymous else None)
+    present = {item.name.lower() for item in definition.schema}
+    for item in definition.schema:
+        former = [name for name in former_names(item) if name.lower() not in present]
+        claim(field_id(item), _same_name(anonymous, [item.name, *former]))
+    return found
+
+
+def _has(definition: Definition, number: int) -> bool:
+    return any(field_id(item) == number for item in definition.schema)
+
+
+_FORMER_NAMES = b"lance.partitioning.former-names"
+
+
+def former_names(item: pa.Field) -> list[str]:
+    """What a column was called before."""
+    return list(json.loads((item.metadata or {}).get(_FORMER_NAMES, b"[]")))
+
+
+def renamed(item: pa.Field, name: str) -> pa.Field:
+    names = json.dumps([item.name, *former_names(item)]).encode()
+    return item.with_name(name).with_metadata({**(item.metadata or {}), _FORMER_NAMES: names})
+
+
+def same_shape(definition: Definition, leaf: pa.Schema, columns: Mapping[int, str]) -> bool:
+    """Whether a leaf's columns, so matched, are just the namespace's: none missing, none more, in the same types."""
+    return len(leaf) == len(columns) == len(definition.schema) and all(
+        columns.get(field_id(item)) == item.name and leaf.field(item.name).type == item.type
+        for item in definition.schema
+    )
+
+
+def leaf_schema(definition: Definition) -> pa.Schema:
+    """The schema of a new leaf: the namespace's, without what only concerns the namespace."""
+    return pa.schema(
+        [
+            item.with_metadata({key: value for key, value in item.metadata.items() if key != _FORMER_NAMES})
+            for item in definition.schema
+        ]
+    )
+
+
+def _same_name(names: Sequence[str], wanted: Sequence[str]) -> str | None:
+    for name in wanted:
+        if name in names:
+            return name
+        folded = next((other for other in names if other.lower() == name.lower()), None)
+        if folded is not None:
+            return folded
+    return None

@@ -1,0 +1,199 @@
+"""What a leaf that another writer named can hold, by every reading of the specification: nothing less is left out.
+
+The draft counts years "from 1970" in one place and takes "the four-digit year" in another; it does not say how NULL is
+spelled, whether names are percent-encoded, what a character is, or where negative numbers and decimals are cut.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import product
+from urllib.parse import unquote, unquote_plus
+
+from penstock.model.types import Order, Type
+from penstock.partitioning import Calendar, Day, Hour, Identity, Month, Transform, Truncate, Year
+from penstock.partitioning.texts import read_text
+from penstock.predicates.calendar import DAY, HOUR, date_of, days_of
+from penstock.predicates.domains import grid
+from penstock.predicates.values import NOT_NULL, Cut, Interval, Scalar, ValueSet, interval
+
+PARTS: tuple[type[Transform], ...] = (Year, Month, Day, Hour)  # the coarsest first
+CALENDAR: dict[type[Transform], tuple[int, int]] = {Month: (1, 12), Day: (1, 31), Hour: (0, 23)}
+_NULLS = {"", "null", "none", "nil", "na", "n", "nan", "nat", "undefined", "unknown", "missing", "hivedefaultpartition"}
+_MOST_DIGITS = 38
+_PUNCTUATION = re.compile(r"[\W_]+")
+_REPLACEMENTS = ("\ufffd", "?")  # half a character of UTF-16, as encoders write it
+_Reading = int | Interval  # a part of the calendar, or the microseconds of what is counted from 1970
+
+
+def may_hold(transform: Transform, name: str, type: Type, wanted: ValueSet) -> bool:
+    """Whether a partition so named can hold one of the wanted values of its column.
+
+    Parts of the calendar are asked together, by `may_hold_times`; hashes of others tell nothing. NULL can be anywhere:
+    a leaf of others may lack the column.
+    """
+    if wanted.null or not isinstance(transform, Identity | Truncate) or transform.project(wanted, type) is None:
+        return True
+    held = [one for text in _texts(name) if (one := _held(transform, text, type)) is not None]
+    return not held or any(not (one & wanted).empty for one in held)
+
+
+def may_hold_times(parts: Sequence[tuple[Calendar, str]], type: Type, wanted: ValueSet) -> bool:
+    """Whether a leaf can hold one of the wanted times, given its name for each calendar part of their column."""
+    if wanted.null:
+        return True
+    if all(spells_null(name) for _, name in parts):
+        return reaches_ends(wanted, type)
+    readings = [list(_readings(part, name)) for part, name in parts]
+    if not all(readings):
+        return True  # a name that no reading explains
+    transforms = [part for part, _ in parts]
+    choices = list(product(*readings))
+    return any(_meets(transforms, choice, type, wanted) for choice in choices) or not any(
+        _meets(transforms, choice, type, NOT_NULL) for choice in choices
+    )
+
+
+def spells_null(name: str) -> bool:
+    """Whether a partition's name can be some writer's NULL."""
+    return any(_PUNCTUATION.sub("", text).casefold() in _NULLS for text in _texts(name))
+
+
+def reaches_ends(values: ValueSet, type: Type) -> bool:
+    """Whether a set holds a time that is no date any more: its calendar parts are NULL."""
+    far = 2**31 - 1 if type.order is Order.DATE else 2**63 - 1
+    return far in values or -far in values
+
+
+def span(parts: Sequence[int]) -> tuple[int, int]:
+    """The microseconds of a year, of a month of it, of a day or of an hour."""
+    match parts:
+        case [year]:
+            return days_of(year) * DAY, days_of(year + 1) * DAY
+        case [year, month]:
+            after = days_of(year + month // 12, month % 12 + 1)
+            return _checked(year, month, 1) * DAY, after * DAY
+        case [year, month, day]:
+            start = _checked(year, month, day)
+            return start * DAY, (start + 1) * DAY
+    first, last = CALENDAR[Hour]
+    if not first <= parts[3] <= last:
+        raise ValueError(f"no hour {parts[3]}")
+    start = _checked(parts[0], parts[1], parts[2]) * DAY + parts[3] * HOUR
+    return start, start + HOUR
+
+
+def within_span(wanted: ValueSet, micros: tuple[int, int], type: Type) -> ValueSet:
+    """The wanted times of a column between two moments."""
+    unit = DAY if type.order is Order.DATE else 1
+    start, end = micros
+    return wanted & ValueSet.of([interval(start // unit, -(-end // unit), open_high=True)])
+
+
+def _checked(year: int, month: int, day: int) -> int:
+    """The days of a date that there is."""
+    days = days_of(year, month, day) if 1 <= month <= 12 else 0
+    if date_of(days) != (year, month, day):
+        raise ValueError(f"no date {year}-{month}-{day}")
+    return days
+
+
+def _texts(name: str) -> set[str]:
+    """The texts that a name can stand for: itself, and what its escapes say."""
+    found = {name}
+    for unescape in (unquote, unquote_plus):
+        try:
+            found.add(unescape(name, errors="strict"))
+        except UnicodeDecodeError:
+            continue
+    return found
+
+
+def _held(transform: Identity | Truncate, text: str, type: Type) -> ValueSet | None:
+    """The values that a partition of this text holds by any reading; None where the text is no partition value."""
+    if isinstance(transform, Truncate) and type.order is Order.TEXT:
+        return _with_prefix(text, transform.width)
+    kind = Type("decimal", _MOST_DIGITS, type.scale) if type.order is Order.DECIMAL else transform.result(type)
+    try:
+        value = read_text(text, kind)
+    except ValueError:
+        return None
+    if isinstance(transform, Truncate):
+        return _near_multiple(value, transform.width, kind)
+    return ValueSet.points([value]) if value == value else ValueSet(nan=True)
+
+
+def _with_prefix(text: str, width: int) -> ValueSet | None:
+    """Texts cut to this one, where a character is a code point or a unit of UTF-16."""
+    units = len(text.encode("utf-16-le", errors="surrogatepass")) // 2
+    if len(text) > width:
+        return None
+    if units < width:
+        return ValueSet.points([text])
+    stem = text[:-1] if text.endswith(_REPLACEMENTS) else text
+    last = stem.rstrip("\U0010ffff")
+    after = None if not last else Cut(last[:-1] + _next_character(last[-1]))
+    return ValueSet.of([Interval(Cut(stem), after)])
+
+
+def _next_character(character: str) -> str:
+    after = ord(character) + 1
+    return chr(0xE000 if 0xD800 <= after < 0xE000 else after)
+
+
+def _near_multiple(value: Scalar, width: int, type: Type) -> ValueSet | None:
+    """Numbers cut down, or towards zero, to this multiple of a width, which counts ones or digits after the point."""
+    steps = grid(type)
+    assert steps is not None  # numbers are on one
+    number = steps.step(value)
+    units = (width * 10**digits for digits in range(steps.scale, -1, -1))
+    unit = next((one for one in units if number % one == 0), None)
+    if unit is None:
+        return None
+    first = number if number > 0 else number - unit + 1
+    return ValueSet.of([Interval(Cut(steps.value(first)), Cut(steps.value(number + unit)))])
+
+
+def _readings(part: Calendar, name: str) -> Iterator[_Reading]:
+    """What a part's name can mean: a part of the calendar, and a count from 1970."""
+    try:
+        number = int(unquote(name))
+    except ValueError:
+        return
+    first, last = CALENDAR.get(part.__class__, (number, number))
+    if first <= number <= last:
+        yield number
+    match part:
+        case Year():
+            yield 1970 + number
+        case Month():
+            yield interval(*span([1970 + number // 12, number % 12 + 1]), open_high=True)
+        case Day():
+            yield interval(number * DAY, (number + 1) * DAY, open_high=True)
+        case Hour():
+            yield interval(number * HOUR, (number + 1) * HOUR, open_high=True)
+
+
+def _meets(transforms: Sequence[Calendar], choice: Sequence[_Reading], type: Type, wanted: ValueSet) -> bool:
+    """Whether one of the wanted times has these parts, each taken by one reading."""
+    left = wanted
+    for one in choice:
+        if isinstance(one, Interval) and one.low is not None and one.high is not None:
+            left = within_span(left, (one.low.value, one.high.value), type)
+    parts = {part.__class__: one for part, one in zip(transforms, choice, strict=True) if isinstance(one, int)}
+    chain: list[int] = []
+    for part in PARTS:
+        if part not in parts:
+            break
+        chain.append(parts[part])
+    try:
+        left = within_span(left, span(chain), type) if chain else left
+    except ValueError:
+        return False  # no such date by this reading
+    return not left.empty and all(_is_part(part, one, left, type) for part, one in zip(transforms, choice, strict=True))
+
+
+def _is_part(transform: Calendar, part: _Reading, times: ValueSet, type: Type) -> bool:
+    allowed = None if isinstance(part, Interval) else transform.project(times, type)
+    return allowed is None or part in allowed

@@ -1,0 +1,123 @@
+"""Partitions made of fields of structs, and hashes of whole lists, structs and maps."""
+
+from __future__ import annotations
+
+import json
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from lance_namespace import CreateNamespaceRequest
+from pyspark.sql import SparkSession
+
+import penstock
+import penstock.lance
+from lance_judges import client, in_order, listed_leaves
+from penstock.errors import UnsupportedError
+from penstock.lance.arrow_json import to_json
+from penstock.lance.nested_hashes import nested_bytes
+
+
+def hashed(kind: pa.DataType, *values: Any) -> list[bytes | None]:
+    """The same bytes, sliced or not."""
+    array = pa.array([None, *values, None], kind)
+    found = nested_bytes(array.slice(1, len(values))).to_pylist()
+    assert nested_bytes(array).to_pylist() == [None, *found, None]
+    assert nested_bytes(pa.chunked_array([array])).to_pylist() == [None, *found, None]
+    return found
+
+
+def test_bytes_of_lists_structs_and_maps() -> None:
+    one, two = (b"\x08\0\0\0" + number.to_bytes(8, "little") for number in (1, 2))
+    null = b"\xff\xff\xff\xff"
+    for kind in (pa.list_(pa.int32()), pa.large_list(pa.int64()), pa.list_(pa.uint8(), 2)):
+        assert hashed(kind, [1, 2], None, [None, 2]) == [one + two, None, null + two]
+    pair = pa.struct([("a", pa.int8()), ("b", pa.string())])
+    assert hashed(pair, {"a": 1, "b": "é"}, {"a": None, "b": ""}) == [
+        one + b"\2\0\0\0" + "é".encode(),
+        null + b"\0" * 4,
+    ]
+    assert hashed(pa.map_(pa.string(), pa.int8()), [("b", 2), ("a", 1)], []) == [
+        b"\1\0\0\0a" + one + b"\1\0\0\0b" + two,
+        b"",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "distinct"),
+    [
+        (pa.list_(pa.list_(pa.int8())), [[[1], [2]], [[1, 2]], [[], [1, 2]], [None, [1, 2]], [[1, 2]], []], 5),
+        (pa.list_(pa.float64()), [[0.0], [-0.0], [nan], [-nan], [1.5]], 3),
+        (pa.list_(pa.string()), [["ab", ""], ["a", "b"], ["", "ab"], ["ab"], [None], [""]], 6),
+        (pa.map_(pa.int8(), pa.string()), [[(1, "a"), (2, "b")], [(2, "b"), (1, "a")], [(1, "b"), (2, "a")]], 2),
+    ],
+)
+def test_equal_values_have_equal_bytes_and_others_not(kind: pa.DataType, values: list[Any], distinct: int) -> None:
+    assert len(set(hashed(kind, *values))) == distinct
+
+
+def test_what_is_not_hashed() -> None:
+    with pytest.raises(UnsupportedError, match="duration"):
+        hashed(pa.list_(pa.duration("s")), [1])
+
+
+SCHEMA = "id INT, s STRUCT<a: STRING, inner: STRUCT<ts: TIMESTAMP>>, tags ARRAY<STRING>"
+ROWS = """SELECT * FROM VALUES
+    (1, named_struct('a', 'x', 'inner', named_struct('ts', timestamp'2025-03-09 07:00:00Z')), array('p', 'q')),
+    (2, named_struct('a', 'x', 'inner', named_struct('ts', timestamp'2025-12-01 00:00:00Z')), array('p', 'q')),
+    (3, named_struct('a', 'y', 'inner', null), array('pq')), (4, null, null) AS t(id, s, tags)"""
+
+
+def test_fields_of_structs_and_whole_lists_make_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    fields = ["s.a", "year(s.inner.ts)", "hash(tags)"]
+    namespace = penstock.lance.create(str(tmp_path), "n", SCHEMA, partitioned_by=fields, spark=spark)
+    rows = spark.sql(ROWS)
+    namespace.append(rows)
+    assert in_order(namespace.read().collect()) == in_order(rows.collect())
+    names = [name.split("$")[1:3] for name in sorted(listed_leaves(tmp_path, "n"))]
+    null = "__HIVE_DEFAULT_PARTITION__"
+    assert names == [
+        [f"s%2Ea={null}", f"s%2Einner%2Ets_year={null}"],
+        ["s%2Ea=x", "s%2Einner%2Ets_year=2025"],
+        ["s%2Ea=y", f"s%2Einner%2Ets_year={null}"],
+    ]
+    for where, ids, kept in [
+        ("s.a = 'x'", [1, 2], 1),
+        ("s.inner.ts >= '2025-06-01' AND s.inner.ts < '2026-01-01'", [2], 1),
+        ("year(s.inner.ts) = 2024", [], 0),
+        ("s.a IS NULL", [4], 1),
+        ("s.a > 'x'", [3], 1),
+    ]:
+        assert [row.id for row in namespace.read().where(where).orderBy("id").collect()] == ids
+        assert namespace.explain(where).kept == kept
+    assert namespace.check().count() == 0
+    namespace.delete("s.a = 'x'")
+    assert [row.id for row in namespace.read().orderBy("id").collect()] == [3, 4]
+    assert namespace.partitioned_by == fields
+
+
+def test_a_nested_source_of_another_writer(spark: SparkSession, tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int32()), ("s", pa.struct([("a", pa.string()), ("b", pa.int32())]))])
+    columns = [
+        {"source-id": 2, "function": "identity", "properties": {}},
+        {"source-id": 1, "function": "hash", "properties": {}},
+    ]
+    properties = {
+        "lance.partitioning.enabled": "true",
+        "lance.partitioning.partition-columns": json.dumps(columns),
+        "lance.partitioning.schema": to_json(schema),
+    }
+    others = client(tmp_path)
+    others.create_namespace(CreateNamespaceRequest(id=["n"], properties=properties))
+    rows = pa.table({"id": [1], "s": [{"a": "x", "b": 2}]}, schema=schema)
+    others.create_namespace(CreateNamespaceRequest(id=["n", "s.a=x"]))
+    lance.write_dataset(rows, namespace_client=others, table_id=["n", "s.a=x", "s_hash=their own"], mode="create")
+    namespace = penstock.lance.open(str(tmp_path), "n", spark=spark)
+    namespace.append(spark.sql("SELECT 2 AS id, named_struct('a', 'y', 'b', 3) AS s"))
+    assert [row.id for row in namespace.read().orderBy("id").collect()] == [1, 2]
+    assert [row.id for row in namespace.read().where("s.a = 'x'").collect()] == [1]
+    assert namespace.explain("s.a = 'x'").kept == 1
+    assert namespace.check().count() == 0
