@@ -73,7 +73,7 @@ def own_settings(spark: SparkSession) -> Iterator[dict[str, str]]:
 def test_a_thread_changes_only_what_the_document_names(
     file_catalog: Catalog, spark: SparkSession, own_settings: dict[str, str]
 ) -> None:
-    assert documented().keys() == {"spark.sql.parquet.fieldId.read.enabled", "spark.sql.timeType.enabled"}
+    assert documented().keys() == {"spark.sql.timeType.enabled"}
 
     def work() -> None:
         with penstock.attach(file_catalog.uri) as lake:

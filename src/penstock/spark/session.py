@@ -11,11 +11,8 @@ from pyspark.sql import SparkSession
 from penstock.errors import UnsupportedError
 from penstock.spark.jvm import install_rules
 
-# What the scan depends on; each can be set while a session runs.
-_REQUIRED = {
-    "spark.sql.parquet.fieldId.read.enabled": "true",
-    "spark.sql.timeType.enabled": "true",
-}
+# What the scan depends on; it can be set while a session runs.
+_REQUIRED = {"spark.sql.timeType.enabled": "true"}
 # For a session that Penstock itself starts: on one that is there already, they would change its user's other queries.
 _LOCAL = {
     "spark.ui.enabled": "false",
