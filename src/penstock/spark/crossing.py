@@ -19,8 +19,9 @@ _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _SPARKS_BATCH_BYTES = "67108864b"
 _NO_LIMIT = 2**31 - 1
-_MOST_BYTES = 64 * 2**20  # of a batch, on either side
-MOST_VARIABLE_BYTES = 64 * 2**10  # of a row that need not be weighed
+_MOST_BYTES = 128 * 2**20  # of a batch that is not weighed
+MOST_VARIABLE_BYTES = 16 * 2**10  # of a row in it, so that it has 8,192 rows: with 1,000, writes are a quarter slower
+_GATHERED_BYTES = 64 * 2**20  # of batches that are put together
 _VALUE_BYTES = 17  # of a decimal, the widest value of a fixed size, and whether it is there
 _FIXED = (
     T.NumericType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType, T.TimeType, T.DayTimeIntervalType,
@@ -71,7 +72,7 @@ def _counted(frame: DataFrame) -> DataFrame | None:
         first = next(place for place, found in enumerate(sizes) if found)
         wide = F.when(total > MOST_VARIABLE_BYTES, F.raise_error(F.lit(WIDE_ROW))).otherwise(values[first][1])
         frame = frame.withColumn(fields[first].name, wide)
-    width = _VALUE_BYTES * _leaves(frame.schema) + (MOST_VARIABLE_BYTES if known else 0)
+    width = max(_VALUE_BYTES * _leaves(frame.schema), MOST_VARIABLE_BYTES if known else 0)
     rows = max(1, min(_rows_of(spark), _MOST_BYTES // width))
     return in_session_with(frame, {_BATCH_BYTES: str(_NO_LIMIT), _BATCH_ROWS: str(rows)})
 
@@ -144,7 +145,7 @@ def in_batches_of(rows: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         gathered.append(batch)
         count += batch.num_rows
         size += batch.nbytes
-        if count >= rows or size >= _MOST_BYTES:
+        if count >= rows or size >= _GATHERED_BYTES:
             yield _joined(gathered)
             gathered, count, size = [], 0, 0
     if gathered:
