@@ -27,7 +27,8 @@ _SHREDDED_FOR_SPARK = (
     "boolean", "int8", "int16", "int32", "int64", "float32", "float64", "varchar", "blob", "date", "timestamp",
     "timestamptz",
 )  # fmt: skip
-_UNKNOWN = "d.mapping_id IS NULL AND d.path NOT LIKE '%ducklake-%'"
+# Files under names that no DuckLake writer gives: whether they have field ids, only they themselves tell.
+_UNKNOWN = "d.mapping_id IS NULL AND d.path NOT LIKE '%ducklake-________-____-____-____-____________.parquet'"
 # Compaction of this kind takes files out of the catalog that older snapshots still showed.
 _FILES_REPLACED = ("merge_adjacent", "compacted_table")
 
