@@ -10,7 +10,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace import DeclareTableRequest
+from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
 from pyspark.sql import SparkSession
 
 import penstock
@@ -55,6 +55,20 @@ def test_rows_of_a_leaf_that_lacks_its_partition_column(spark: SparkSession, tmp
     assert told(namespace, "region IS NULL") == [(1, None)]
     assert namespace.delete("region = 'EU'") is None
     assert told(namespace) == [(1, None)]
+
+
+def test_rows_in_the_wrong_leaf_of_another_writer_are_reported_and_moved(spark: SparkSession, tmp_path: Path) -> None:
+    fields = ["region", "bucket(2, id)"]
+    namespace = penstock.lance.create(str(tmp_path), "n", "id INT, region STRING", partitioned_by=fields, spark=spark)
+    client(tmp_path).create_namespace(CreateNamespaceRequest(id=["n", "region=EU"]))
+    rows = pa.table({"id": pa.array([1, 2, 3], pa.int32()), "region": ["EU", "US", None]})
+    foreign_leaf(tmp_path, ["region=EU", "id_bucket=7"], rows)  # its buckets are its own
+    [finding] = namespace.check().where("problem <> 'columns'").collect()
+    assert tuple(finding)[:3] == ("n$region=EU$id_bucket=7", "misplaced rows", 1)
+    assert namespace.align() is not None
+    assert told(namespace, "region = 'US'") == [(2, "US")]
+    assert told(namespace) == [(1, "EU"), (2, "US"), (3, None)]
+    assert namespace.check().count() == 0
 
 
 # Columns of our leaves that pylance changes

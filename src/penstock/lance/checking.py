@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import PenstockError
-from penstock.lance.definition import Definition, PartitionField, instants
+from penstock.lance.definition import Definition, instants
 from penstock.lance.field_ids import field_id
+from penstock.lance.leaf_columns import same_shape
 from penstock.lance.leaves import Leaf
 from penstock.lance.partition_values import field_texts, source_array
 from penstock.lance.pruning import Pruner
@@ -62,16 +63,18 @@ class CheckJob:
         if leaf.values is None:
             return 0
         types = {number: column.type for number, column in self.columns.items()}
-        doubtful = pa.array([False] * rows.num_rows)
         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+        wrong = doubtful = pa.array([False] * rows.num_rows)
         for field, value in zip(self.definition.fields, leaf.values, strict=True):
-            if isinstance(field.transform, Unknown) or (_is_hash(field) and not (leaf.own and field.trusted)):
+            hashed = isinstance(field.transform, Bucket | Hash)
+            if isinstance(field.transform, Unknown) or (hashed and not (leaf.own and field.trusted)):
                 continue  # nobody can tell
             text = field_texts(columns, self.definition, field, types)
-            same = pc.is_null(text) if value is None else pc.fill_null(pc.equal(text, value), False)
-            doubtful = pc.or_(doubtful, pc.invert(same))
-        odd = rows.filter(doubtful)
-        return sum(count for row, count in self._distinct(odd) if not self._belongs(row, leaf))
+            other = pc.is_valid(text) if value is None else pc.fill_null(pc.not_equal(text, value), True)
+            wrong = pc.or_(wrong, other) if hashed else wrong
+            doubtful = pc.or_(doubtful, other)
+        odd = rows.filter(pc.and_not(doubtful, wrong))
+        return int(wrong.true_count) + sum(count for row, count in self._distinct(odd) if not self._belongs(row, leaf))
 
     def _distinct(self, rows: pa.RecordBatch) -> list[tuple[Mapping[int, Scalar], int]]:
         """The values that partitions are made of, by their columns, and how many rows have them."""
@@ -85,23 +88,19 @@ class CheckJob:
         return [(dict(zip(ids, row, strict=True)), count) for row, count in Counter(values).items()]
 
     def _plain_sources(self) -> list[int]:
-        """The columns whose values can be compared; hashes of lists and structs are compared as they are."""
+        """The columns whose values filters can be made of; of lists and structs there are hashes alone."""
         sources = dict.fromkeys(number for field in self.definition.fields for number in field.sources)
         return [number for number in sources if not self.columns[number].children]
 
     def _belongs(self, row: Mapping[int, Scalar], leaf: Leaf) -> bool:
         """Whether a filter that only this row passes would read its leaf: names can be spelled in several ways."""
         wanted = And(tuple(ColumnIn(self.columns[number], "", self._alone(number, row[number])) for number in row))
-        return bool(row) and bool(Pruner(self.definition.fields, self.columns).kept([leaf], wanted))
+        return bool(Pruner(self.definition.fields, self.columns).kept([leaf], wanted))
 
     def _alone(self, number: int, value: Scalar) -> ValueSet:
         if value is None:
             return NULL
         return NAN if value != value else within(ValueSet.points([value]), instants(self.columns[number].type))
-
-
-def _is_hash(field: PartitionField) -> bool:
-    return isinstance(field.transform, Bucket | Hash)
 
 
 def misplaced_rows(scan: Scan) -> dict[str, int]:
@@ -115,6 +114,22 @@ def misplaced_rows(scan: Scan) -> dict[str, int]:
     with raised_by_tasks():
         counted = rows.mapInArrow(job, _COUNTED).groupBy("leaf").sum("rows").collect()
     return {row[0]: row[1] for row in counted}
+
+
+def leaves_to_align(scan: Scan) -> list[Leaf]:
+    """Leaves whose columns are not the namespace's, or with rows that do not belong there, or may not."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        datasets = list(pool.map(scan.dataset, scan.leaves))
+    there = [(leaf, dataset) for leaf, dataset in zip(scan.leaves, datasets, strict=True) if dataset is not None]
+    others = [leaf for leaf, _ in there if not leaf.own]
+    misplaced = misplaced_rows(scan.only(others)) if others else {}
+    return [
+        leaf
+        for leaf, dataset in there
+        if not leaf.checked
+        or leaf.object_id in misplaced
+        or not same_shape(scan.definition, dataset.schema, scan.columns_of(leaf, dataset))
+    ]
 
 
 def findings(scan: Scan) -> list[Finding]:

@@ -13,13 +13,12 @@ from pyspark.sql import types as T  # noqa: N812
 from penstock.errors import NotFoundError
 from penstock.lance import evolution
 from penstock.lance.adoption import Missing, adopt, as_of
-from penstock.lance.checking import REPORT, findings
+from penstock.lance.checking import REPORT, findings, leaves_to_align
 from penstock.lance.compaction import compact
 from penstock.lance.creation import check_name, create_namespace
 from penstock.lance.definition import Definition, new_definition, read_definition
 from penstock.lance.deleting import delete_rows
 from penstock.lance.field_ids import numbered
-from penstock.lance.leaf_columns import same_shape
 from penstock.lance.leaves import leaf_of, leaves_of
 from penstock.lance.manifest import Entry, Manifest, State
 from penstock.lance.scan import Scan, pushed
@@ -92,14 +91,7 @@ class Namespace:
         Every row goes to the leaf of its partition values.
         """
         scan = self._scan()
-        odd = []
-        for leaf in scan.leaves:
-            dataset = scan.dataset(leaf)
-            if dataset is None:
-                continue
-            same = same_shape(scan.definition, dataset.schema, scan.columns_of(leaf, dataset))
-            if not same or not leaf.checked:
-                odd.append(leaf)
+        odd = leaves_to_align(scan)
         if not odd:
             return None
         ids = frozenset(leaf.object_id for leaf in odd)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import product
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product, takewhile
 from urllib.parse import unquote, unquote_plus
 
 from penstock.model.types import Order, Type
@@ -24,7 +26,8 @@ _NULLS = {"", "null", "none", "nil", "na", "n", "nan", "nat", "undefined", "unkn
 _MOST_DIGITS = 38
 _PUNCTUATION = re.compile(r"[\W_]+")
 _REPLACEMENTS = ("\ufffd", "?")  # half a character of UTF-16, as encoders write it
-_Reading = int | Interval  # a part of the calendar, or the microseconds of what is counted from 1970
+_TIMESTAMP = Type("timestamp")
+_Reading = int | tuple[int, int]  # a part of the calendar, or the microseconds of what is counted from 1970
 
 
 def may_hold(transform: Transform, name: str, type: Type, wanted: ValueSet) -> bool:
@@ -45,14 +48,8 @@ def may_hold_times(parts: Sequence[tuple[Calendar, str]], type: Type, wanted: Va
         return True
     if all(spells_null(name) for _, name in parts):
         return reaches_ends(wanted, type)
-    readings = [list(_readings(part, name)) for part, name in parts]
-    if not all(readings):
-        return True  # a name that no reading explains
-    transforms = [part for part, _ in parts]
-    choices = list(product(*readings))
-    return any(_meets(transforms, choice, type, wanted) for choice in choices) or not any(
-        _meets(transforms, choice, type, NOT_NULL) for choice in choices
-    )
+    times = _times(tuple(parts))
+    return not times or any(one.meets(wanted, type) for one in times)  # a name that no reading explains says nothing
 
 
 def spells_null(name: str) -> bool:
@@ -168,32 +165,49 @@ def _readings(part: Calendar, name: str) -> Iterator[_Reading]:
         case Year():
             yield 1970 + number
         case Month():
-            yield interval(*span([1970 + number // 12, number % 12 + 1]), open_high=True)
+            yield span([1970 + number // 12, number % 12 + 1])
         case Day():
-            yield interval(number * DAY, (number + 1) * DAY, open_high=True)
+            yield number * DAY, (number + 1) * DAY
         case Hour():
-            yield interval(number * HOUR, (number + 1) * HOUR, open_high=True)
+            yield number * HOUR, (number + 1) * HOUR
 
 
-def _meets(transforms: Sequence[Calendar], choice: Sequence[_Reading], type: Type, wanted: ValueSet) -> bool:
-    """Whether one of the wanted times has these parts, each taken by one reading."""
-    left = wanted
-    for one in choice:
-        if isinstance(one, Interval) and one.low is not None and one.high is not None:
-            left = within_span(left, (one.low.value, one.high.value), type)
-    parts = {part.__class__: one for part, one in zip(transforms, choice, strict=True) if isinstance(one, int)}
-    chain: list[int] = []
-    for part in PARTS:
-        if part not in parts:
-            break
-        chain.append(parts[part])
+@dataclass(frozen=True)
+class _Times:
+    """What a leaf's names mean by one reading: times between two moments, if bounded, with parts of the calendar."""
+
+    span: tuple[int, int] | None
+    parts: tuple[tuple[Calendar, int], ...]
+
+    def meets(self, wanted: ValueSet, type: Type) -> bool:
+        left = wanted if self.span is None else within_span(wanted, self.span, type)
+        if left.empty:
+            return False
+        allowed = [(part.project(left, type), number) for part, number in self.parts]
+        return all(numbers is None or number in numbers for numbers, number in allowed)
+
+
+@lru_cache(maxsize=65_536)
+def _times(names: tuple[tuple[Calendar, str], ...]) -> tuple[_Times, ...]:
+    """All readings of a leaf's names that there are times for."""
+    readings = [list(_readings(part, name)) for part, name in names]
+    parts = [part for part, _ in names]
+    found = (_combined(parts, choice) for choice in product(*readings))
+    return tuple(one for one in found if one is not None and one.meets(NOT_NULL, _TIMESTAMP))
+
+
+def _combined(parts: Sequence[Calendar], choice: Sequence[_Reading]) -> _Times | None:
+    """The times that have all these parts, each taken by one reading; None where there is no such date."""
+    numbers = {part: one for part, one in zip(parts, choice, strict=True) if isinstance(one, int)}
+    spans = [one for one in choice if not isinstance(one, int)]
+    by_kind: dict[type[Transform], Calendar] = {part.__class__: part for part in numbers}
+    chain = list(takewhile(lambda kind: kind in by_kind, PARTS))
     try:
-        left = within_span(left, span(chain), type) if chain else left
+        spans += [span([numbers[by_kind[kind]] for kind in chain])] if chain else []
     except ValueError:
-        return False  # no such date by this reading
-    return not left.empty and all(_is_part(part, one, left, type) for part, one in zip(transforms, choice, strict=True))
-
-
-def _is_part(transform: Calendar, part: _Reading, times: ValueSet, type: Type) -> bool:
-    allowed = None if isinstance(part, Interval) else transform.project(times, type)
-    return allowed is None or part in allowed
+        return None
+    start, end = max((one[0] for one in spans), default=None), min((one[1] for one in spans), default=None)
+    if start is not None and end is not None and start >= end:
+        return None
+    left = tuple((part, number) for part, number in numbers.items() if part.__class__ not in chain)
+    return _Times(None if start is None or end is None else (start, end), left)
