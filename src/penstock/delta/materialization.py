@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from penstock.delta.actions import AddFile
+from penstock.delta.copying import copy_with
 from penstock.delta.scan import Scan, type_name
 from penstock.delta.values import directory, from_text, log_path, texts
 from penstock.delta.verification import Finding, Report, check_file
 from penstock.model.columns import Column
 from penstock.spark.tasks import writing_tasks
-from penstock.storage.filesystems import make_directory, open_file, open_output
+from penstock.storage.filesystems import make_directory, open_file
 from penstock.storage.parquet.names import new_file_name, new_write_id
-from penstock.storage.parquet.schema import columns_with_statistics, file_schema
+from penstock.storage.parquet.schema import file_schema
 
 _TASK = "number bigint, path string, partition_values string"
 _RESULT = "told binary"
@@ -63,18 +63,7 @@ class FillJob:
 
     def _copy(self, source: str, target: str, values: Mapping[str, str | None]) -> None:
         added = file_schema(self.columns, False, ids=self.field_ids)
-        with open_file(source) as opened, open_output(target) as out:
-            file = pq.ParquetFile(opened)
-            kept = [item for item in file.schema_arrow if item.name not in self.types]
-            schema = pa.schema([*kept, *added])
-            statistics = columns_with_statistics(schema)
-            with pq.ParquetWriter(
-                out, schema, compression="snappy", version="2.6", store_schema=False, write_statistics=statistics
-            ) as writer:
-                for group in range(file.num_row_groups):
-                    rows = file.read_row_group(group, columns=[item.name for item in kept])
-                    constants = [_repeated(values.get(item.name), item, self.types, rows.num_rows) for item in added]
-                    writer.write_table(pa.Table.from_arrays([*rows.columns, *constants], schema=schema))
+        copy_with(source, target, added, lambda item, rows: _repeated(values.get(item.name), item, self.types, rows))
 
 
 def verified(scan: Scan) -> Report:
