@@ -47,7 +47,8 @@ def test_timestamps_of_twelve_bytes_stay(spark: SparkSession, tmp_path: Path) ->
     spark.conf.set("spark.sql.parquet.outputTimestampType", "INT96")
     try:
         rows = spark.sql(
-            "SELECT * FROM VALUES (1, timestamp'1500-01-02 03:04:05.000006', array(timestamp'9999-12-31 23:59:59'), 'EU'),"
+            "SELECT * FROM VALUES"
+            " (1, timestamp'1500-01-02 03:04:05.000006', array(timestamp'9999-12-31 23:59:59'), 'EU'),"
             " (2, timestamp'9999-12-31 23:59:59.999999', array(null, timestamp'0001-01-01 00:00:00'), 'EU'),"
             " (3, null, null, 'EU') AS t(id, ts, more, region)"
         ).coalesce(1)

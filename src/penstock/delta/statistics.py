@@ -14,6 +14,7 @@ from penstock.model.types import Order
 
 _LONGEST_TEXT = 32
 _INDEXED_COLUMNS = 32
+_LAST_CHARACTER = "\U0010ffff"
 
 
 def stats_json(file: WrittenFile, columns: Iterable[Column]) -> str:
@@ -31,7 +32,7 @@ def stats_json(file: WrittenFile, columns: Iterable[Column]) -> str:
         _add(maxima, column, known, _maximum)
         _add(nulls, column, known, lambda _, one: one.null_count)
     told = {"numRecords": file.record_count, "minValues": minima, "maxValues": maxima, "nullCount": nulls}
-    return json.dumps({**told, "tightBounds": True}, ensure_ascii=False, default=_number)
+    return _json({**told, "tightBounds": True})
 
 
 def _leaf_count(column: Column) -> int:
@@ -80,9 +81,12 @@ def _bound(column: Column, text: str | None, one: ColumnStatistics, *, upper: bo
 
 
 def _cut(text: str, upper: bool) -> str | None:
+    """A bound that is not too narrow, or None: nothing that is so short stands above a text that goes on like that."""
     if len(text) <= _LONGEST_TEXT:
         return text
-    return text[:_LONGEST_TEXT] + ("\U0010ffff" if upper else "")
+    if not upper:
+        return text[:_LONGEST_TEXT]
+    return None if text[_LONGEST_TEXT] == _LAST_CHARACTER else text[:_LONGEST_TEXT] + _LAST_CHARACTER
 
 
 def _timestamp(column: Column, text: str) -> str:
@@ -90,8 +94,14 @@ def _timestamp(column: Column, text: str) -> str:
     return text.removesuffix("+00").replace(" ", "T") + ("Z" if instant else "")
 
 
-def _number(value: object) -> Any:
-    """A decimal as a number: JSON has no limit of digits, and Python's encoder asks for a float."""
-    if isinstance(value, Decimal):
-        return float(value)
-    raise TypeError(f"no JSON for {value!r}")
+def _json(value: object) -> str:
+    """JSON in which decimals have all of their digits, for which Python's encoder has no way: a double that is rounded
+    inwards loses rows."""
+    match value:
+        case dict():
+            return (
+                "{" + ",".join(f"{json.dumps(key, ensure_ascii=False)}:{_json(of)}" for key, of in value.items()) + "}"
+            )
+        case Decimal():
+            return f"{value:f}"
+    return json.dumps(value, ensure_ascii=False)
