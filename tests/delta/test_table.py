@@ -13,6 +13,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
 
 import penstock
 import penstock.delta
@@ -312,6 +313,9 @@ def test_timestamps_in_another_zone(spark: SparkSession, tmp_path: Path) -> None
         ("`a b` INT, c INT", ["c"], "cannot be called 'a b'"),
         ("a INT, A INT", [], "two columns called 'a'"),
         ("a NOTYPE", [], "is no list of columns"),
+        ("a TIME(6)", [], r"column 'a' is a time\(6\), which Delta has no type for"),
+        ("a ARRAY<STRUCT<b: TIME>>", [], r"column 'a.element.b' is a time\(6\), which Delta"),
+        ("a MAP<STRING, VARCHAR(3)>", [], r"column 'a.value' is a varchar\(3\) inside another type"),
     ],
 )
 def test_tables_that_are_refused(
@@ -365,3 +369,50 @@ def _added(table: penstock.delta.DeltaTable) -> list[dict[str, Any]]:
     """What the newest commit adds."""
     commit = Path(table.path) / "_delta_log" / f"{table.version:020}.json"
     return [line["add"] for line in map(json.loads, commit.read_text().splitlines()) if "add" in line]
+
+
+def test_null_is_refused_at_every_depth(spark: SparkSession, tmp_path: Path) -> None:
+    whole = T.StructType(
+        [
+            T.StructField("a", T.ArrayType(T.IntegerType(), containsNull=False)),
+            T.StructField("m", T.MapType(T.StringType(), T.IntegerType(), valueContainsNull=False)),
+            T.StructField("s", T.StructType([T.StructField("x.y", T.IntegerType(), nullable=False)])),
+            T.StructField("deep", T.ArrayType(T.StructType([T.StructField("b", T.ArrayType(T.StringType(), False))]))),
+        ]
+    )
+    table = penstock.delta.create(str(tmp_path / "t"), whole, spark=spark)
+    good = {
+        "a": "array(1, 2)", "m": "map('k', 1)", "s": "named_struct('x.y', 1)",
+        "deep": "array(null, named_struct('b', array('')), named_struct('b', null))",
+    }  # fmt: skip
+    for name, bad, path in (
+        ("a", "array(1, null, 3)", "a.element"),
+        ("m", "map('j', 1, 'k', null)", "m.value"),
+        ("s", "named_struct('x.y', cast(null as int))", "s.x.y"),
+        ("deep", "array(named_struct('b', array('x', null)))", "deep.element.b.element"),
+    ):
+        given = {**good, name: bad}
+        with pytest.raises(penstock.InvalidError, match=f"column '{path}' takes no NULL; nothing was written"):
+            table.append(spark.sql("SELECT " + ", ".join(f"{value} AS {key}" for key, value in given.items())))
+    assert (table.version, data_files(tmp_path / "t")) == (0, set())
+    table.append(spark.sql("SELECT " + ", ".join(f"{value} AS {key}" for key, value in good.items())))
+    table.append(spark.sql("SELECT " + ", ".join(f"null AS {key}" for key in good)))
+    expected = [([1, 2], {"k": 1}, (1,), [None, ([""],), (None,)]), (None, None, None, None)]
+    assert in_order(table.read().collect()) == in_order(spark.createDataFrame(expected, whole).collect())
+
+
+def test_texts_of_a_length(spark: SparkSession, tmp_path: Path) -> None:
+    table = penstock.delta.create(
+        str(tmp_path / "t"), "a VARCHAR(3), b CHAR(3), p VARCHAR(2)", partitioned_by=["p"], spark=spark
+    )
+    assert [item.dataType for item in table.schema.fields] == [T.StringType()] * 3
+    assert [item.metadata["__CHAR_VARCHAR_TYPE_STRING"] for item in table.schema.fields] == [
+        "varchar(3)", "char(3)", "varchar(2)",
+    ]  # fmt: skip
+    table.append(spark.createDataFrame([("é😀x  ", "y", "EU"), (None, None, None)], "a STRING, b STRING, p STRING"))
+    expected = in_order([("é😀x", "y  ", "EU"), (None, None, None)])
+    assert in_order(table.read().collect()) == expected
+    assert in_order(by_deltalake(table.path)) == in_order(by_duckdb(table.path)) == expected
+    for name in ("a", "b", "p"):
+        with pytest.raises(penstock.InvalidError, match=f"a value of column '{name}' is longer than its"):
+            table.append(spark.sql(f"SELECT 'four' AS {name}"))
