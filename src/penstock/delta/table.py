@@ -25,7 +25,7 @@ from penstock.delta.features import (
     with_materialized,
     without_materialized,
 )
-from penstock.delta.links import link_to
+from penstock.delta.links import with_link
 from penstock.delta.log import Log, Snapshot
 from penstock.delta.materialization import filled, lacking, verified
 from penstock.delta.scan import FILE, Scan
@@ -212,7 +212,11 @@ class DeltaTable:
 
     def note_link(self, into: str) -> int:
         """Note in the log that a table elsewhere shows files of this one: `vacuum` then asks before it deletes any."""
-        return commit(self._log, self._writable(), [link_to(into)], "LINK", {"into": into}).version
+        base = self._writable()
+        metadata = with_link(base, into)
+        if metadata == base.metadata:
+            return base.version
+        return commit(self._log, base, [metadata], "LINK", {"into": into}).version
 
     def _fill(self, paths: Collection[str]) -> None:
         """Write those of the files anew that are in the table still."""
