@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
@@ -216,6 +217,35 @@ def test_a_file_that_contradicts_the_log(spark: SparkSession, tmp_path: Path) ->
     table.backfill()
     assert table.verify().ok
     assert table.read().where("region = 'EU'").collect() == [(1, "EU")]
+
+
+def test_all_that_is_found_is_repaired(spark: SparkSession, tmp_path: Path) -> None:
+    table = penstock.delta.create(
+        str(tmp_path / "t"), "id INT, n INT, day DATE, ts TIMESTAMP", partitioned_by=["n", "day", "ts"],
+        materialize_partition_columns=True, spark=spark,
+    )  # fmt: skip
+    row = "1 AS n, date'2026-01-02' AS day, timestamp'2026-01-02 03:04:05' AS ts"
+    table.append(spark.sql(f"SELECT explode(array(1, 2)) AS id, {row}").coalesce(1))
+    [file] = data_files(tmp_path / "t")
+    day, ts = dt.date(2026, 1, 2), dt.datetime(2026, 1, 2, 3, 4, 5)
+    for n, days, moments, found in (
+        (["1", "1"], [str(day)] * 2, pa.array([ts] * 2, pa.timestamp("us")), {"wrong type"}),
+        (pa.array([1, 2], pa.int32()), [day] * 2, pa.array([ts] * 2, pa.timestamp("us", "UTC")), {"not constant"}),
+        (pa.array([{"x": 1}] * 2), [day] * 2, pa.array([ts] * 2, pa.timestamp("us", "UTC")), {"unreadable"}),
+    ):
+        [live] = _live(table)
+        size = (tmp_path / "t" / live).stat().st_size
+        ids = pa.array([1, 2], pa.int32())
+        pq.write_table(pa.table({"id": ids, "n": n, "day": days, "ts": moments}), tmp_path / "t" / live)
+        [commit] = [path for path in (tmp_path / "t/_delta_log").glob("*.json") if f'"size":{size}' in path.read_text()
+                    and '"add"' in path.read_text()][-1:]  # fmt: skip
+        resized = commit.read_text().replace(f'"size":{size}', f'"size":{(tmp_path / "t" / live).stat().st_size}')
+        commit.write_text(resized)
+        assert {finding.kind for finding in table.verify().findings} == found
+        table.backfill()
+        assert table.verify().ok
+        assert in_order(table.read().select("id", "n").collect()) == in_order([(1, 1), (2, 1)])
+    assert file not in _live(table)
 
 
 def test_upgrade_verify_backfill_and_drop(spark: SparkSession, tmp_path: Path) -> None:

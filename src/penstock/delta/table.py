@@ -175,12 +175,15 @@ class DeltaTable:
         return commit(self._log, base, actions, "DROP FEATURE", {"featureName": "materializePartitionColumns"}).version
 
     def verify(self) -> Report:
-        """Look into every file, by Spark's tasks: are its partition columns there, last, constant, and the log's?"""
+        """Look into every file, by Spark's tasks: are its partition columns there, last, of their type,
+        constant, and the log's?"""
         return verified(self.scan())
 
     def backfill(self) -> int:
-        """Write files that lack their partition columns anew, with them: the rows stay the same. Can be stopped and
-        run again at any time; the newest version."""
+        """Write files anew whose partition columns are missing or not as they should be: they get the log's values, and
+        the other columns stay what they were. Can be stopped and run again at any time; the newest version.
+
+        Files that cannot be read stay as they are; `verify` names them."""
         paths = [file.decoded_path for file in lacking(self._scan(self._writable()))]
         for start in range(0, len(paths), _FILES_A_COMMIT):
             self._fill(frozenset(paths[start : start + _FILES_A_COMMIT]))
