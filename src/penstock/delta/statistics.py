@@ -13,12 +13,11 @@ from penstock.model.statistics import ColumnStatistics, WrittenFile
 from penstock.model.types import Order
 
 _LONGEST_TEXT = 32
-_INDEXED_COLUMNS = 32
 _LAST_CHARACTER = "\U0010ffff"
 
 
-def stats_json(file: WrittenFile, columns: Iterable[Column]) -> str:
-    """`numRecords`, and bounds and counts of NULLs of the data columns: the first 32, as Delta's default is."""
+def stats_json(file: WrittenFile, columns: Iterable[Column], indexed: int | None) -> str:
+    """`numRecords`, and bounds and counts of NULLs of the data columns: of so many of the first, or of all."""
     known = {one.column_id: one for one in file.columns}
     leaves = 0
     minima: dict[str, Any] = {}
@@ -26,7 +25,7 @@ def stats_json(file: WrittenFile, columns: Iterable[Column]) -> str:
     nulls: dict[str, Any] = {}
     for column in columns:
         leaves += _leaf_count(column)
-        if leaves > _INDEXED_COLUMNS:
+        if indexed is not None and leaves > indexed:
             break
         _add(minima, column, known, _minimum)
         _add(maxima, column, known, _maximum)

@@ -49,6 +49,7 @@ class Writer:
     root: str
     schema: TableSchema
     materialized: bool
+    indexed_columns: int | None  # how many of the first have statistics
 
     def given(self, frame: DataFrame) -> DataFrame:
         """The rows with the table's columns, which go by name; those that are not given are NULL."""
@@ -119,5 +120,5 @@ class Writer:
             file.size,
             int(time.time() * 1000),
             data_change,
-            stats_json(file, data),
+            stats_json(file, data, self.indexed_columns),
         )
