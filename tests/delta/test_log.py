@@ -181,6 +181,9 @@ def test_a_checkpoint_with_sidecars(table: Path, form: str) -> None:
         )
     assert log.snapshot(3).files.keys() == before.files.keys()
     assert log.snapshot().version == 5
+    (directory / "_sidecars" / "a b.parquet").unlink()
+    with pytest.raises(NotFoundError, match=r"a sidecar of a checkpoint is missing; restore .*/_sidecars/a b\.parquet"):
+        log.snapshot()
 
 
 def test_what_is_missing_or_damaged_is_named(table: Path, tmp_path: Path) -> None:
