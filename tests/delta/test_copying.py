@@ -17,7 +17,8 @@ from delta_judges import by_deltalake, by_duckdb, data_files, in_order
 from penstock.delta import copying
 from penstock.delta.actions import AddFile
 from penstock.delta.copying import copy_with
-from penstock.delta.values import log_path
+from penstock.delta.values import log_path, texts
+from penstock.delta.verification import check_file
 
 _MOMENTS = [dt.datetime(1500, 1, 2, 3, 4, 5, 6), dt.datetime(9999, 12, 31, 23, 59, 59, 999999), None]
 _MILLIS = [dt.datetime(1969, 1, 1, 0, 0, 0, 1000), None, None]
@@ -130,3 +131,46 @@ def test_a_copy_that_differs_is_not_taken(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(copying, "_groups", last_is_lost)
     with pytest.raises(penstock.PenstockError, match=r"has not the values of its file, of 3 rows"):
         _copied(tmp_path, table)
+
+
+def test_the_checksum_is_of_values_and_not_of_pieces() -> None:
+    def digest(table: pa.Table) -> object:
+        found = copying._Digest()
+        found.add(table)
+        return found.told
+
+    words = pa.array(["a", None, "b", ""])
+    lists = pa.array([[1], None, [], [None, 2]])
+    maps = pa.array([[("k", 1)], None, [], [("k", None)]], pa.map_(pa.string(), pa.int64()))
+    whole = pa.table({"w": words, "l": lists, "m": maps})
+    pieces = pa.concat_tables([whole.slice(0, 1), whole.slice(1, 2), whole.slice(3)])
+    coded = pa.concat_tables([pa.table({"w": part["w"].dictionary_encode()}) for part in (whole[:2], whole[2:])])
+    assert pieces.column("m").num_chunks == 3
+    assert digest(pieces) == digest(whole)
+    assert digest(coded) == digest(whole.select(["w"]))
+    others = [
+        {"w": pa.array(["a", "", "b", None])},
+        {"l": pa.array([[1], [], None, [None, 2]])},
+        {"l": pa.array([[1], None, [None], [2]])},
+        {"m": pa.array([[("k", 1)], None, [], [("k", 0)]], maps.type)},
+    ]
+    for other in others:
+        assert digest(pa.table({**dict(zip(whole.column_names, whole.columns, strict=True)), **other})) != digest(whole)
+
+
+def test_a_file_of_partition_columns_alone(tmp_path: Path) -> None:
+    _, target = _copied(tmp_path, pa.table({"p": ["US", "US"]}))
+    assert pq.read_table(target).to_pydict() == {"p": ["EU", "EU"]}
+
+
+def test_partition_timestamps_beside_those_of_twelve_bytes(tmp_path: Path) -> None:
+    added = pa.schema([("p", pa.timestamp("us", "UTC"))])
+    source, target = tmp_path / "source.parquet", tmp_path / "target.parquet"
+    moments = pa.array(_MOMENTS, pa.timestamp("us"))
+    pq.write_table(pa.table({"ts": moments}), source, use_deprecated_int96_timestamps=True)
+    copy_with(str(source), str(target), added, lambda item, rows: moments.take([0] * rows).cast(item.type))
+    text = "1500-01-02T03:04:05.000006Z"
+    assert (
+        check_file(str(target), ["ts"], {"p": "timestamp"}, {"p": text}, lambda array, _: texts(array, "timestamp"))
+        == []
+    )

@@ -104,9 +104,8 @@ class _Digest:
     def add(self, rows: pa.Table) -> None:
         self.rows += rows.num_rows
         for start in range(0, rows.num_rows, _ROWS_A_DIGEST):
-            part = rows.slice(start, _ROWS_A_DIGEST)
-            for column in part.columns:
-                for chunk in column.combine_chunks().chunks if column.num_chunks > 1 else column.chunks:
+            for column in rows.slice(start, _ROWS_A_DIGEST).combine_chunks().columns:
+                for chunk in column.chunks:
                     self._add(chunk)
 
     @property

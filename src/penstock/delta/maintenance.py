@@ -61,8 +61,10 @@ def vacuum(
 
 def _deleted(log: Log, paths: Sequence[str]) -> list[str]:
     """Delete files, but none that came back into the table meanwhile; the log tells how it ended, however it did."""
-    status, deleted = "FAILED", sorted(set(paths) - _live(log.snapshot()))
+    status = "FAILED"
+    deleted: list[str] = []
     try:
+        deleted = sorted(set(paths) - _live(log.snapshot()))
         with ThreadPoolExecutor(_THREADS) as pool:
             list(pool.map(delete_file, (folder(log.path) + path for path in deleted)))
         status = "COMPLETED"
