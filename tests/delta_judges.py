@@ -11,15 +11,17 @@ from deltalake import DeltaTable, QueryBuilder
 from duck import duckdb_with
 
 
-def by_deltalake(path: object, columns: str = "*", version: int | None = None) -> list[tuple[Any, ...]]:
+def by_deltalake(
+    path: object, columns: str = "*", version: int | None = None, where: str = "true"
+) -> list[tuple[Any, ...]]:
     table = DeltaTable(str(path), version=version)
-    found = QueryBuilder().register("t", table).execute(f"SELECT {columns} FROM t").read_all()
+    found = QueryBuilder().register("t", table).execute(f"SELECT {columns} FROM t WHERE {where}").read_all()
     return [tuple(row.values()) for row in _arrow(found).to_pylist()]
 
 
-def by_duckdb(path: object, columns: str = "*") -> list[tuple[Any, ...]]:
+def by_duckdb(path: object, columns: str = "*", where: str = "true") -> list[tuple[Any, ...]]:
     quoted = str(path).replace("'", "''")
-    return duckdb_with("delta").execute(f"SELECT {columns} FROM delta_scan('{quoted}')").fetchall()
+    return duckdb_with("delta").execute(f"SELECT {columns} FROM delta_scan('{quoted}') WHERE {where}").fetchall()
 
 
 def in_order(rows: Iterable[Any]) -> list[str]:

@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -180,6 +181,9 @@ def test_a_checkpoint_with_sidecars(table: Path, form: str) -> None:
         )
     assert log.snapshot(3).files.keys() == before.files.keys()
     assert log.snapshot().version == 5
+    (directory / "_sidecars" / "a b.parquet").unlink()
+    with pytest.raises(NotFoundError, match=r"a sidecar of a checkpoint is missing; restore .*/_sidecars/a b\.parquet"):
+        log.snapshot()
 
 
 def test_what_is_missing_or_damaged_is_named(table: Path, tmp_path: Path) -> None:
@@ -244,3 +248,38 @@ def test_removed_files_are_vacuumed(table: Path) -> None:
     assert {
         str(path.relative_to(table)) for path in table.glob("*/*.parquet") if "_delta_log" not in path.parts
     } == live
+
+
+def _again(table: Path, *actions: dict[str, Any]) -> None:
+    """One more commit, as another writer might make it."""
+    path = table / "_delta_log" / f"{Log(str(table)).latest_version() + 1:020}.json"
+    path.write_text("\n".join(map(json.dumps, actions)))
+
+
+def _removes(table: Path) -> list[dict[str, Any]]:
+    lines = (json.loads(line) for commit in _commits(table) for line in commit.read_text().splitlines())
+    return [line for line in lines if "remove" in line]
+
+
+def test_files_that_were_removed_twice_or_came_back(table: Path) -> None:
+    log = Log(str(table))
+    first, *others = _removes(table)
+    back = {key: first["remove"][key] for key in ("path", "partitionValues", "size")}
+    _again(table, *others, {"add": {**back, "modificationTime": 0, "dataChange": True}})
+    _again(table, *others)
+    gone = vacuum(log, retention=timedelta(), enforce_retention=False)
+    assert len(gone) == len(set(gone)) == len({one["remove"]["path"] for one in others})
+    assert (table / unquote(back["path"])).exists()
+    assert [one.info["operation"] for one in log.history()[:2]] == ["VACUUM END", "VACUUM START"]
+
+
+def test_a_vacuum_that_fails_says_so(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(path: str) -> None:
+        raise PermissionError(path)
+
+    monkeypatch.setattr("penstock.delta.maintenance.delete_file", fails)
+    with pytest.raises(PermissionError):
+        vacuum(Log(str(table)), retention=timedelta(), enforce_retention=False)
+    [end, start] = Log(str(table)).history()[:2]
+    assert (end.info["operation"], start.info["operation"]) == ("VACUUM END", "VACUUM START")
+    assert end.info["operationParameters"] == {"status": "FAILED", "numDeletedFiles": "0"}

@@ -37,10 +37,11 @@ def rows(spark: SparkSession) -> Rows:
 
 
 def _delta(spark: SparkSession, path: Path, rows: Rows, *, materialized: bool = True) -> DeltaTable:
-    """A table with files that are live and files that are not."""
+    """A table with files that are live and files that are not, whose checkpoints forget all transactions."""
     table = penstock.delta.create(
-        str(path), _COLUMNS, partitioned_by=["region", "day"], materialize_partition_columns=materialized, spark=spark
-    )
+        str(path), _COLUMNS, partitioned_by=["region", "day"], materialize_partition_columns=materialized, spark=spark,
+        properties={"delta.setTransactionRetentionDuration": "interval 0 seconds"},
+    )  # fmt: skip
     table.append(rows([*_ROWS, (99, "gone", date(2024, 1, 1), None, None)]))
     table.delete("region = 'gone'")
     return table

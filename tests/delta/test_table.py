@@ -8,11 +8,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
 
 import penstock
 import penstock.delta
@@ -217,6 +219,35 @@ def test_a_file_that_contradicts_the_log(spark: SparkSession, tmp_path: Path) ->
     assert table.read().where("region = 'EU'").collect() == [(1, "EU")]
 
 
+def test_all_that_is_found_is_repaired(spark: SparkSession, tmp_path: Path) -> None:
+    table = penstock.delta.create(
+        str(tmp_path / "t"), "id INT, n INT, day DATE, ts TIMESTAMP", partitioned_by=["n", "day", "ts"],
+        materialize_partition_columns=True, spark=spark,
+    )  # fmt: skip
+    row = "1 AS n, date'2026-01-02' AS day, timestamp'2026-01-02 03:04:05' AS ts"
+    table.append(spark.sql(f"SELECT explode(array(1, 2)) AS id, {row}").coalesce(1))
+    [file] = data_files(tmp_path / "t")
+    day, ts = dt.date(2026, 1, 2), dt.datetime(2026, 1, 2, 3, 4, 5)
+    for n, days, moments, found in (
+        (["1", "1"], [str(day)] * 2, pa.array([ts] * 2, pa.timestamp("us")), {"wrong type"}),
+        (pa.array([1, 2], pa.int32()), [day] * 2, pa.array([ts] * 2, pa.timestamp("us", "UTC")), {"not constant"}),
+        (pa.array([{"x": 1}] * 2), [day] * 2, pa.array([ts] * 2, pa.timestamp("us", "UTC")), {"unreadable"}),
+    ):
+        [live] = _live(table)
+        size = (tmp_path / "t" / live).stat().st_size
+        ids = pa.array([1, 2], pa.int32())
+        pq.write_table(pa.table({"id": ids, "n": n, "day": days, "ts": moments}), tmp_path / "t" / live)
+        [commit] = [path for path in (tmp_path / "t/_delta_log").glob("*.json") if f'"size":{size}' in path.read_text()
+                    and '"add"' in path.read_text()][-1:]  # fmt: skip
+        resized = commit.read_text().replace(f'"size":{size}', f'"size":{(tmp_path / "t" / live).stat().st_size}')
+        commit.write_text(resized)
+        assert {finding.kind for finding in table.verify().findings} == found
+        table.backfill()
+        assert table.verify().ok
+        assert in_order(table.read().select("id", "n").collect()) == in_order([(1, 1), (2, 1)])
+    assert file not in _live(table)
+
+
 def test_upgrade_verify_backfill_and_drop(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     rows = sales(spark, 30).selectExpr("id", "region", "day", "amount")
@@ -261,9 +292,9 @@ def test_partition_values_of_every_type(spark: SparkSession, tmp_path: Path) -> 
         f"""SELECT * FROM VALUES
         (1, -128Y, -32768S, -2147483648, -9223372036854775808L, 1.5F, -0.0D,
          cast('-1234567890123456789012345678.0000000001' as decimal(38,10)), true, date'1600-02-29',
-         timestamp'2026-01-02 03:04:05.123456', timestamp_ntz'1969-12-31 23:59:59.999999', 'a:b', x'6162'),
+         timestamp'2026-01-02 03:04:05.123456', timestamp_ntz'1969-12-31 23:59:59.999999', 'a:b', x'FF00'),
         (2, 127Y, 32767S, 2147483647, 9223372036854775807L, float('Infinity'), 1e300D, 0.0000000001, false,
-         date'9999-12-31', timestamp'1900-01-01 00:00:00', timestamp_ntz'9999-12-31 00:00:00', 'x', x'7A'),
+         date'9999-12-31', timestamp'1900-01-01 00:00:00', timestamp_ntz'9999-12-31 00:00:00', repeat('é', 300), x'7A'),
         (3, null, null, null, null, null, null, null, null, null, null, null, null, null)
         AS t({", ".join(names)})"""
     )
@@ -277,6 +308,7 @@ def test_partition_values_of_every_type(spark: SparkSession, tmp_path: Path) -> 
         assert table.read().where(f"{name} IS NULL").count() == 1, name
     assert table.read().where("j = timestamp'2026-01-02 03:04:05.123456'").count() == 1
     assert table.read().where("g < 0").select("id").collect() == [(1,)]
+    assert table.read().where("m = x'FF00'").select("id").collect() == [(1,)]
     assert {row[0] for row in by_duckdb(table.path, "g")} == {row.g for row in frame.collect()}
     columns = "id, a, b, c, d, h, i, l"
     plain = in_order(frame.selectExpr(*columns.split(", ")).collect())
@@ -312,6 +344,9 @@ def test_timestamps_in_another_zone(spark: SparkSession, tmp_path: Path) -> None
         ("`a b` INT, c INT", ["c"], "cannot be called 'a b'"),
         ("a INT, A INT", [], "two columns called 'a'"),
         ("a NOTYPE", [], "is no list of columns"),
+        ("a TIME(6)", [], r"column 'a' is a time\(6\), which Delta has no type for"),
+        ("a ARRAY<STRUCT<b: TIME>>", [], r"column 'a.element.b' is a time\(6\), which Delta"),
+        ("a MAP<STRING, VARCHAR(3)>", [], r"column 'a.value' is a varchar\(3\) inside another type"),
     ],
 )
 def test_tables_that_are_refused(
@@ -343,10 +378,72 @@ def test_errors_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
         penstock.delta.open(str(tmp_path / "nowhere"), spark=spark)
 
 
-def test_decimals_of_statistics_are_never_too_narrow(spark: SparkSession, tmp_path: Path) -> None:
-    table = penstock.delta.create(str(tmp_path / "t"), "a DECIMAL(38,2)", spark=spark)
-    value = Decimal("123456789012345678901234567890123456.78")
-    table.append(spark.createDataFrame([(value,)], "a DECIMAL(38,2)"))
-    assert table.read().where(f"a = {value}").count() == 1
-    assert table.read().where(f"a >= {value}").count() == 1
-    assert by_duckdb(table.path, "a") == [(value,)]
+def test_bounds_of_statistics_are_never_too_narrow(spark: SparkSession, tmp_path: Path) -> None:
+    table = penstock.delta.create(str(tmp_path / "t"), "a DECIMAL(38,2), b DECIMAL(16,0), c STRING", spark=spark)
+    a, b = Decimal("123456789012345678901234567890123456.78"), Decimal(9007199254740993)
+    c = "x" * 32 + "\U0010ffff" * 3
+    table.append(spark.createDataFrame([(a, b, c)], table.schema))
+    assert table.read().where(f"a = {a}").count() == 1
+    assert table.read().where(f"a >= {a}").count() == 1
+    told = json.loads(_added(table)[0]["stats"], parse_float=Decimal)
+    assert told["minValues"] == {"a": a, "b": b, "c": "x" * 32}
+    assert told["maxValues"] == {"a": a, "b": b}  # no text of 33 characters is above that of c
+    for where in (
+        f"a >= {a}", f"a <= {a}", f"b >= {b}", f"b <= {b}", f"c > '{'x' * 32}{chr(0x10FFFF)}'", f"c >= '{c}'"
+    ):  # fmt: skip
+        assert by_duckdb(table.path, "b", where) == [(b,)], where
+        exact = where if where[0] == "c" else f"{where[:5]}cast('{where[5:]}' as decimal(38,2))"
+        assert by_deltalake(table.path, "b", where=exact) == [(b,)], where
+
+
+def _added(table: penstock.delta.DeltaTable) -> list[dict[str, Any]]:
+    """What the newest commit adds."""
+    commit = Path(table.path) / "_delta_log" / f"{table.version:020}.json"
+    return [line["add"] for line in map(json.loads, commit.read_text().splitlines()) if "add" in line]
+
+
+def test_null_is_refused_at_every_depth(spark: SparkSession, tmp_path: Path) -> None:
+    whole = T.StructType(
+        [
+            T.StructField("a", T.ArrayType(T.IntegerType(), containsNull=False)),
+            T.StructField("m", T.MapType(T.StringType(), T.IntegerType(), valueContainsNull=False)),
+            T.StructField("s", T.StructType([T.StructField("x.y", T.IntegerType(), nullable=False)])),
+            T.StructField("deep", T.ArrayType(T.StructType([T.StructField("b", T.ArrayType(T.StringType(), False))]))),
+        ]
+    )
+    table = penstock.delta.create(str(tmp_path / "t"), whole, spark=spark)
+    good = {
+        "a": "array(1, 2)", "m": "map('k', 1)", "s": "named_struct('x.y', 1)",
+        "deep": "array(null, named_struct('b', array('')), named_struct('b', null))",
+    }  # fmt: skip
+    for name, bad, path in (
+        ("a", "array(1, null, 3)", "a.element"),
+        ("m", "map('j', 1, 'k', null)", "m.value"),
+        ("s", "named_struct('x.y', cast(null as int))", "s.x.y"),
+        ("deep", "array(named_struct('b', array('x', null)))", "deep.element.b.element"),
+    ):
+        given = {**good, name: bad}
+        with pytest.raises(penstock.InvalidError, match=f"column '{path}' takes no NULL; nothing was written"):
+            table.append(spark.sql("SELECT " + ", ".join(f"{value} AS {key}" for key, value in given.items())))
+    assert (table.version, data_files(tmp_path / "t")) == (0, set())
+    table.append(spark.sql("SELECT " + ", ".join(f"{value} AS {key}" for key, value in good.items())))
+    table.append(spark.sql("SELECT " + ", ".join(f"null AS {key}" for key in good)))
+    expected = [([1, 2], {"k": 1}, (1,), [None, ([""],), (None,)]), (None, None, None, None)]
+    assert in_order(table.read().collect()) == in_order(spark.createDataFrame(expected, whole).collect())
+
+
+def test_texts_of_a_length(spark: SparkSession, tmp_path: Path) -> None:
+    table = penstock.delta.create(
+        str(tmp_path / "t"), "a VARCHAR(3), b CHAR(3), p VARCHAR(2)", partitioned_by=["p"], spark=spark
+    )
+    assert [item.dataType for item in table.schema.fields] == [T.StringType()] * 3
+    assert [item.metadata["__CHAR_VARCHAR_TYPE_STRING"] for item in table.schema.fields] == [
+        "varchar(3)", "char(3)", "varchar(2)",
+    ]  # fmt: skip
+    table.append(spark.createDataFrame([("é😀x  ", "y", "EU"), (None, None, None)], "a STRING, b STRING, p STRING"))
+    expected = in_order([("é😀x", "y  ", "EU"), (None, None, None)])
+    assert in_order(table.read().collect()) == expected
+    assert in_order(by_deltalake(table.path)) == in_order(by_duckdb(table.path)) == expected
+    for name in ("a", "b", "p"):
+        with pytest.raises(penstock.InvalidError, match=f"a value of column '{name}' is longer than its"):
+            table.append(spark.sql(f"SELECT 'four' AS {name}"))

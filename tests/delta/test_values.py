@@ -5,14 +5,17 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from math import inf, isnan, nan
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.delta.log import Log
 from penstock.delta.values import directory, file_path, from_text, log_path, texts, to_text
 from penstock.errors import InvalidError, UnsupportedError
 
@@ -44,6 +47,8 @@ _BIG = Decimal("12345678901234567890123456789012345678")
         (_EARLY.replace(tzinfo=None), "timestamp_ntz", "1965-01-02 03:04:05.123456"),
         (0, "timestamp_ntz", "1970-01-01 00:00:00"),
         ("é\x01".encode(), "binary", "é\x01"),
+        (b"\xff\x01A", "binary", "\\u00FF\\u0001\\u0041"),
+        (b"\\u00FF", "binary", "\\u005C\\u0075\\u0030\\u0030\\u0046\\u0046"),
     ],
 )
 def test_texts_of_values(value: Any, type_name: str, text: str | None) -> None:
@@ -94,7 +99,7 @@ def test_what_is_no_value(text: str, type_name: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "type_name"),
-    [(b"\xff", "binary"), (Decimal("1.234"), "decimal(5,2)"), (Decimal(1000), "decimal(5,2)"), (2932897, "date")],
+    [(Decimal("1.234"), "decimal(5,2)"), (Decimal(1000), "decimal(5,2)"), (2932897, "date")],
 )
 def test_what_has_no_text(value: Any, type_name: str) -> None:
     with pytest.raises(InvalidError):
@@ -141,7 +146,7 @@ _VALUES = st.one_of(
     st.tuples(st.just("date"), st.integers(*_DAYS)),
     st.tuples(st.sampled_from(["timestamp", "timestamp_ntz"]), st.integers(*_MICROS)),
     st.tuples(st.just("decimal(38,10)"), st.decimals(-(10**27), 10**27, places=10)),
-    st.tuples(st.just("binary"), st.text(min_size=1).map(str.encode)),
+    st.tuples(st.just("binary"), st.binary(min_size=1)),
 )
 
 
@@ -175,7 +180,24 @@ def test_log_paths_as_delta_writes_them() -> None:
     assert file_path("file:/tmp/a%20b") == "/tmp/a b"
 
 
-@given(st.text(), st.sampled_from(["", "/", "s3://bucket/", "file:///"]))
+def test_bytes_as_deltalake_escapes_them(tmp_path: Path) -> None:
+    values = [b"ab", b"\xff\x00", "é".encode()]
+    write_deltalake(tmp_path, pa.table({"id": [1, 2, 3], "p": pa.array(values)}), partition_by=["p"])
+    files = Log(str(tmp_path)).snapshot().files.values()
+    assert {from_text(file.partition_values["p"], "binary") for file in files} == set(values)
+
+
+def test_directories_of_long_values() -> None:
+    for unit in ("x", "é", "💧", "/", "%"):
+        names = {directory(["p"], [unit * 300 + end]) for end in ("", "a", "b")}
+        assert len(names) == 3
+        for name in names:
+            assert 200 < len(name.encode()) <= 251
+            assert unquote(name).rpartition("-")[0].removeprefix("p=").strip(unit) == ""
+    assert directory(["p"], ["x" * 248]) == f"p={'x' * 248}/"
+
+
+@given(st.text(max_size=20), st.sampled_from(["", "/", "s3://bucket/", "file:///"]))
 def test_paths_come_back(value: str, root: str) -> None:
     path = root + directory(["p"], [value]) + "f.parquet"
     assert file_path(log_path(path)) == path

@@ -14,6 +14,10 @@ from deltalake import write_deltalake
 
 from penstock.delta.verification import Finding, Report, check_file
 
+_TYPES = {
+    pa.int8(): "byte", pa.int16(): "short", pa.int32(): "integer", pa.int64(): "long", pa.bool_(): "boolean",
+    pa.float32(): "float", pa.float64(): "double", pa.date32(): "date", pa.binary(): "binary",
+}  # fmt: skip
 LONG = "straße/=%$'\"🌊 " * 20
 
 
@@ -35,8 +39,22 @@ def _kinds(findings: Sequence[Finding]) -> list[tuple[str, str | None]]:
     return [(finding.kind, finding.column) for finding in findings]
 
 
-def _check(path: str, value: str | None, data: Sequence[str] = ("id",)) -> list[tuple[str, str | None]]:
-    return _kinds(check_file(path, data, ["p"], {"p": value}, _texts))
+def _check(path: str, value: str | None, type_name: str | None = None) -> list[tuple[str, str | None]]:
+    """What is found, where the column has a type, or the one that the file has."""
+    types = {"p": type_name or _type_of(path, "p")}
+    return _kinds(check_file(path, ["id"], types, {"p": value}, _texts))
+
+
+def _type_of(path: str, column: str) -> str:
+    try:
+        found = pq.read_schema(path).field(column).type
+    except (OSError, pa.ArrowException, KeyError):
+        return "string"
+    if pa.types.is_decimal(found):
+        return f"decimal({found.precision},{found.scale})"
+    if pa.types.is_timestamp(found):
+        return "timestamp" if found.tz or found.unit == "ns" else "timestamp_ntz"  # ns are those of twelve bytes
+    return _TYPES.get(found, "string")
 
 
 @pytest.fixture
@@ -102,9 +120,13 @@ def test_two_values(values: list[Any], type_: pa.DataType, group: int, statistic
 def test_the_footer_is_enough_where_it_is_exact(file: Path) -> None:
     rows = 10_000
     days = pa.array([date(2026, 1, 1)] * rows)
-    _write(file, {"id": range(rows), "p": ["EU"] * rows, "q": range(rows), "day": days, "none": pa.nulls(rows)})
+    _write(
+        file, {"id": range(rows), "p": ["EU"] * rows, "q": range(rows), "day": days, "none": pa.nulls(rows, pa.int32())}
+    )
     expected = {"p": "EU", "q": "0", "day": "2026-01-01", "none": None}
-    found = check_file(str(file), ["id"], ["p", "q", "day", "none"], expected, _no_rows_needed)
+    found = check_file(
+        str(file), ["id"], {"p": "string", "q": "long", "day": "date", "none": "integer"}, expected, _no_rows_needed
+    )
     assert _kinds(found) == [("not constant", "q")]
     assert found[0].message == "partition column q holds '0' and '9999'"
 
@@ -130,7 +152,7 @@ def test_null_and_the_empty_text(file: Path) -> None:
     assert _check(str(file), None) == _check(str(file), "") == []
     assert _check(str(file), "NULL") == [("differs", "p")]
     _write(file, {"id": [1, 2], "p": ["", ""]})
-    (found,) = check_file(str(file), ["id"], ["p"], {"p": ""}, _texts)
+    (found,) = check_file(str(file), ["id"], {"p": "string"}, {"p": ""}, _texts)
     assert found == Finding(str(file), "differs", "p", "partition column p holds '' where the log says NULL")
 
 
@@ -141,7 +163,9 @@ def test_places(file: Path) -> None:
 
     def check(*names: str) -> list[tuple[str, str | None]]:
         _write(file, {name: values[name] for name in names})
-        return _kinds(check_file(str(file), ["id", "nested", "added later"], ["p", "q"], expected, _texts))
+        return _kinds(
+            check_file(str(file), ["id", "nested", "added later"], {"p": "string", "q": "long"}, expected, _texts)
+        )
 
     assert check("id", "nested", "p", "q") == []
     assert check("nested", "id", "q", "p") == []
@@ -155,7 +179,9 @@ def test_places(file: Path) -> None:
 
 def test_a_name_with_a_dot_is_not_a_path(file: Path) -> None:
     _write(file, {"a": pa.array([{"b": 1}, {"b": 2}]), "a.b": ["EU"] * 2, "p": [LONG] * 2})
-    assert _kinds(check_file(str(file), ["a"], ["a.b", "p"], {"a.b": "EU", "p": LONG}, _texts)) == []
+    assert (
+        _kinds(check_file(str(file), ["a"], {"a.b": "string", "p": "string"}, {"a.b": "EU", "p": LONG}, _texts)) == []
+    )
 
 
 @pytest.mark.parametrize("groups", [0, 1])
@@ -193,7 +219,7 @@ def test_the_report_reads_well(file: Path) -> None:
     assert str(Report(1, ())) == "1 file checked, nothing found"
     assert Report(0, ()).ok
     _write(file, {"id": [1], "p": [LONG]})
-    findings = check_file(str(file), ["id"], ["p", "q"], {"p": "EU", "q": "1"}, _texts)
+    findings = check_file(str(file), ["id"], {"p": "string", "q": "string"}, {"p": "EU", "q": "1"}, _texts)
     report = Report(9, tuple(findings * 4))
     assert not report.ok
     lines = str(report).splitlines()
@@ -201,3 +227,35 @@ def test_the_report_reads_well(file: Path) -> None:
     assert lines[1] == f"  {file}: partition column q is not in the file"
     assert lines[-1] == "  and 3 more"
     assert max(map(len, lines)) < len(str(file)) + 150
+
+
+@pytest.mark.parametrize(
+    ("values", "type_name", "text"),
+    [
+        (["1"], "integer", "1"),
+        (["2026-01-01"], "date", "2026-01-01"),
+        (pa.array([datetime(2026, 1, 1)], pa.timestamp("us")), "timestamp", "2026-01-01 00:00:00.000000"),
+        (pa.array([datetime(2026, 1, 1)], pa.timestamp("us", "UTC")), "timestamp_ntz", "2026-01-01 00:00:00.000000Z"),
+        (pa.array([datetime(2026, 1, 1)], pa.timestamp("ns", "UTC")), "timestamp", "2026-01-01 00:00:00.000000000Z"),
+        (pa.array([1], pa.int32()), "long", "1"),
+        (pa.array([1], pa.int64()), "integer", "1"),
+        (pa.array([1], pa.uint32()), "integer", "1"),
+        (pa.array([Decimal("1.50")], pa.decimal128(9, 2)), "decimal(10,2)", "1.50"),
+        ([1.5], "float", "1.5"),
+        ([b"EU"], "string", "EU"),
+        (["EU"], "binary", "EU"),
+        ([1], "boolean", "1"),
+    ],
+)
+def test_another_type_than_the_tables(values: Any, type_name: str, text: str, file: Path) -> None:
+    _write(file, {"id": [1], "p": values})
+    assert _check(str(file), text, type_name) == [("wrong type", "p")]
+
+
+def test_types_that_say_the_same(file: Path) -> None:
+    for values, type_name in (
+        (pa.array([1], pa.int32()), "byte"),
+        (pa.array([datetime(2026, 1, 1)], pa.timestamp("ms", "UTC")), "timestamp"),
+    ):
+        _write(file, {"id": [1], "p": values})
+        assert ("wrong type", "p") not in _check(str(file), "1", type_name)

@@ -20,6 +20,7 @@ from penstock.delta.actions import (
     Txn,
 )
 from penstock.delta.features import check_may_remove, check_writable, materializes
+from penstock.delta.links import without_links
 from penstock.delta.log import IN_COMMIT, Log, Snapshot, moment
 from penstock.errors import ConflictError, InvalidError, NotFoundError
 from penstock.storage.filesystems import create_file, make_directory
@@ -139,6 +140,7 @@ class _Intent:
     domains: frozenset[str]
     is_blind: bool
     rearranges: bool  # who only moves rows needs not know of new ones
+    metadata: bool  # whether it is changed
 
     @classmethod
     def of(cls, actions: Sequence[Action], read: Read) -> _Intent:
@@ -150,7 +152,12 @@ class _Intent:
             frozenset(action.domain for action in actions if isinstance(action, DomainMetadata)),
             is_blind=read is nothing and not any(isinstance(action, RemoveFile) for action in files),
             rearranges=bool(files) and not any(action.data_change for action in files),
+            metadata=any(isinstance(action, Metadata) for action in actions),
         )
+
+    def is_changed_by(self, old: Metadata, new: Metadata) -> bool:
+        """Whether new metadata stand against the writer; notes of links only do if it would write over them."""
+        return old != new if self.metadata else without_links(old) != without_links(new)
 
 
 def _conflicts(base: Snapshot, own: _Intent, winner: Sequence[Action]) -> Iterator[str]:
@@ -159,7 +166,7 @@ def _conflicts(base: Snapshot, own: _Intent, winner: Sequence[Action]) -> Iterat
         match action:
             case Protocol() if action != base.protocol:
                 yield _protocol_change(base.protocol, action)
-            case Metadata() if action != base.metadata:
+            case Metadata() if own.is_changed_by(base.metadata, action):
                 yield "changed the table's metadata"
             case AddFile() if not own.rearranges and own.read(action):
                 yield f"added {action.decoded_path} to what this write has read"

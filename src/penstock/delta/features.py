@@ -142,6 +142,22 @@ def with_materialized(protocol: Protocol) -> Protocol:
     return replace(protocol, min_writer=_MAX_WRITER, writer_features=listed)
 
 
+def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
+    """The protocol with more features, and with all that its version implied listed; as it is where it has them all."""
+    had = writer_features(protocol)
+    new = [name for name in dict.fromkeys(names) if name not in had]
+    if not new:
+        return protocol
+    readers = tuple(name for name in new if FEATURES[name].reader)
+    if protocol.reader_features is not None or readers:
+        # Version 3 of readers lists what version 2 implied.
+        older = tuple(name for name in had if FEATURES[name].reader)
+        protocol = replace(
+            protocol, min_reader=_MAX_READER, reader_features=(*(protocol.reader_features or older), *readers)
+        )
+    return replace(protocol, min_writer=_MAX_WRITER, writer_features=(*had, *new))
+
+
 def without_materialized(protocol: Protocol) -> Protocol:
     """The protocol without `materializePartitionColumns`; it keeps its version."""
     if not materializes(protocol):

@@ -1,23 +1,35 @@
 """Notes in a Delta log about tables elsewhere that show its files.
 
-Delta has no word for them. They are versions of an application of ours: every writer carries those on, and checkpoints
-keep them.
+Delta has no word for them. They are a property of the table: every writer and every checkpoint carries those on. Older
+versions made transactions of them, which a table may let expire (`delta.setTransactionRetentionDuration`).
 """
 
 from __future__ import annotations
 
-import time
+import json
+from dataclasses import replace
 
-from penstock.delta.actions import Txn
+from penstock.delta.actions import Metadata
 from penstock.delta.log import Snapshot
 
+_PROPERTY = "penstock.linkedInto"
 _APPLICATION = "penstock:linked-into:"
 
 
-def link_to(table: str) -> Txn:
-    now = time.time_ns() // 1_000_000
-    return Txn(_APPLICATION + table, now, now)
+def with_link(snapshot: Snapshot, table: str) -> Metadata:
+    """The table's metadata with the note of one more link, and with those that older versions made."""
+    noted = json.dumps(sorted({*linked_into(snapshot), table}), ensure_ascii=False)
+    return replace(snapshot.metadata, configuration={**snapshot.metadata.configuration, _PROPERTY: noted})
+
+
+def without_links(metadata: Metadata) -> Metadata:
+    """The metadata as it matters to those who write rows."""
+    configuration = {key: value for key, value in metadata.configuration.items() if key != _PROPERTY}
+    return replace(metadata, configuration=configuration)
 
 
 def linked_into(snapshot: Snapshot) -> list[str]:
-    return sorted(app.removeprefix(_APPLICATION) for app in snapshot.txns if app.startswith(_APPLICATION))
+    """The tables that show files of this one."""
+    noted = json.loads(snapshot.metadata.configuration.get(_PROPERTY, "[]"))
+    older = (app.removeprefix(_APPLICATION) for app in snapshot.txns if app.startswith(_APPLICATION))
+    return sorted({*noted, *older})

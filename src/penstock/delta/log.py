@@ -206,9 +206,17 @@ class Log:
             for row in self._rows(path):
                 if row.get("sidecar"):
                     beside = self.directory + "_sidecars/" + unquote(row["sidecar"]["path"]).rpartition("/")[2]
-                    yield from _known(_parquet_rows(beside), beside)
+                    yield from _known(self._sidecar(beside), beside)
                 else:
                     yield from _known([row], path)
+
+    def _sidecar(self, path: str) -> Iterator[Mapping[str, Any]]:
+        try:
+            yield from _parquet_rows(path)
+        except FileNotFoundError as error:
+            raise NotFoundError(
+                f"Delta table {self.path} is damaged: a sidecar of a checkpoint is missing; restore {path}"
+            ) from error
 
     def _rows(self, path: str) -> Iterator[Mapping[str, Any]]:
         return _parquet_rows(path) if path.endswith(".parquet") else _json_rows(read_bytes(path), path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from penstock.delta.commits import commit
 from penstock.delta.features import check_writable
 from penstock.delta.links import linked_into
-from penstock.delta.log import Log
+from penstock.delta.log import Log, Snapshot
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.storage.filesystems import delete_file, is_file
 from penstock.storage.paths import folder
@@ -48,18 +49,41 @@ def vacuum(
             "vacuum would delete; dry_run=True lists them, and even_linked=True deletes them nevertheless"
         )
     hours = None if retention is None else math.ceil(retention / timedelta(hours=1))
-    named = sorted(_deltalake(log).vacuum(hours, dry_run=True, enforce_retention_duration=enforce_retention))
-    with ThreadPoolExecutor(_THREADS) as pool:
-        there = pool.map(is_file, (folder(log.path) + path for path in named))  # also those of an earlier vacuum
-        gone = [path for path, is_there in zip(named, there, strict=True) if is_there]
-        if not gone or dry_run:
-            return gone
+    found = _deltalake(log).vacuum(hours, dry_run=True, enforce_retention_duration=enforce_retention)
+    gone = _there(log, sorted(set(found) - _live(snapshot)))  # a file that was removed twice is found twice
+    if gone and not dry_run:
         # deltalake would delete them too, but not without a commit, which it refuses where partition columns are
         # materialized.
         commit(log, snapshot, [], "VACUUM START", {"retentionHours": hours})
-        list(pool.map(delete_file, (folder(log.path) + path for path in gone)))
-        commit(log, log.snapshot(), [], "VACUUM END", {"numDeletedFiles": len(gone)})
+        gone = _deleted(log, gone)
     return gone
+
+
+def _deleted(log: Log, paths: Sequence[str]) -> list[str]:
+    """Delete files, but none that came back into the table meanwhile; the log tells how it ended, however it did."""
+    status = "FAILED"
+    deleted: list[str] = []
+    try:
+        deleted = sorted(set(paths) - _live(log.snapshot()))
+        with ThreadPoolExecutor(_THREADS) as pool:
+            list(pool.map(delete_file, (folder(log.path) + path for path in deleted)))
+        status = "COMPLETED"
+    finally:
+        left = _there(log, deleted) if status == "FAILED" else []
+        told = {"status": status, "numDeletedFiles": len(deleted) - len(left)}
+        commit(log, log.snapshot(), [], "VACUUM END", told)
+    return deleted
+
+
+def _there(log: Log, paths: Sequence[str]) -> list[str]:
+    """Those of the files that exist: deltalake also finds those that an earlier vacuum deleted."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        exist = pool.map(is_file, (folder(log.path) + path for path in paths))
+        return [path for path, is_there in zip(paths, exist, strict=True) if is_there]
+
+
+def _live(snapshot: Snapshot) -> frozenset[str]:
+    return frozenset(file.decoded_path for file in snapshot.files.values())
 
 
 def _deltalake(log: Log) -> DeltaTable:

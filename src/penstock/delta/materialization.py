@@ -10,18 +10,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from penstock.delta.actions import AddFile
+from penstock.delta.copying import copy_with
 from penstock.delta.scan import Scan, type_name
-from penstock.delta.values import directory, from_text, log_path, texts
+from penstock.delta.values import directory, from_text, log_path, texts, to_text
 from penstock.delta.verification import Finding, Report, check_file
+from penstock.errors import InvalidError
 from penstock.model.columns import Column
 from penstock.spark.tasks import writing_tasks
 from penstock.spark.workers import map_in_workers
-from penstock.storage.filesystems import make_directory, open_file, open_output
+from penstock.storage.filesystems import make_directory, open_file
 from penstock.storage.parquet.names import new_file_name, new_write_id
-from penstock.storage.parquet.schema import columns_with_statistics, file_schema
+from penstock.storage.parquet.schema import file_schema
 
 _TASK = "number bigint, path string, partition_values string"
 _RESULT = "told binary"
@@ -37,7 +38,8 @@ class CheckJob:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, path, values in _tasks(batches):
-            yield _told(check_file(path, self.data_columns, list(self.types), values, self._texts))
+            expected = {name: _in_our_form(values.get(name), kind) for name, kind in self.types.items()}
+            yield _told(check_file(path, self.data_columns, self.types, expected, self._texts))
 
     def _texts(self, array: pa.Array, column: str) -> pa.StringArray:
         return texts(array, self.types[column])
@@ -64,18 +66,7 @@ class FillJob:
 
     def _copy(self, source: str, target: str, values: Mapping[str, str | None]) -> None:
         added = file_schema(self.columns, False, ids=self.field_ids)
-        with open_file(source) as opened, open_output(target) as out:
-            file = pq.ParquetFile(opened)
-            kept = [item for item in file.schema_arrow if item.name not in self.types]
-            schema = pa.schema([*kept, *added])
-            statistics = columns_with_statistics(schema)
-            with pq.ParquetWriter(
-                out, schema, compression="snappy", version="2.6", store_schema=False, write_statistics=statistics
-            ) as writer:
-                for group in range(file.num_row_groups):
-                    rows = file.read_row_group(group, columns=[item.name for item in kept])
-                    constants = [_repeated(values.get(item.name), item, self.types, rows.num_rows) for item in added]
-                    writer.write_table(pa.Table.from_arrays([*rows.columns, *constants], schema=schema))
+        copy_with(source, target, added, lambda item, rows: _repeated(values.get(item.name), item, self.types, rows))
 
 
 def verified(scan: Scan) -> Report:
@@ -89,8 +80,8 @@ def verified(scan: Scan) -> Report:
 
 
 def lacking(scan: Scan) -> list[AddFile]:
-    """The files without all of their partition columns at the end."""
-    wrong = {finding.path for finding in verified(scan).findings if finding.kind in ("missing", "not last", "differs")}
+    """The files whose partition columns are not as they should be. Those that cannot be read at all are left out."""
+    wrong = {finding.path for finding in verified(scan).findings if finding.column is not None}
     return [file for file in scan.files if scan.path_of(file) in wrong]
 
 
@@ -136,6 +127,14 @@ def _tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[Task]:
 
 def _told(value: object) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"told": [pickle.dumps(value)]})
+
+
+def _in_our_form(text: str | None, type_name: str) -> str | None:
+    """A partition value of the log as Penstock would write it: others write the same value in other forms."""
+    try:
+        return to_text(from_text(text, type_name), type_name)
+    except InvalidError:
+        return text  # no value at all: whatever is in the file differs from it
 
 
 def _repeated(text: str | None, item: pa.Field, types: Mapping[str, str], rows: int) -> pa.Array:

@@ -111,7 +111,7 @@ class Scan:
     def _shown(self, item: T.StructField) -> SparkColumn:
         if item.name in self.schema.partition_columns:
             text = F.col(_constant(self.schema.partition_columns.index(item.name)))
-            return text.cast(item.dataType)
+            return F.unhex(text) if isinstance(item.dataType, T.BinaryType) else text.cast(item.dataType)
         value = F.col(quoted(self.schema.physical_name(item)))
         return value.cast(item.dataType) if self.schema.mapping != "none" else value
 
@@ -125,9 +125,10 @@ class Scan:
         return *texts, number
 
     def _text(self, file: AddFile, item: T.StructField) -> str | None:
-        """A partition value in the one form that Spark casts right."""
+        """A partition value in the one form that Spark casts right; bytes are hexadecimal."""
         kind = type_name(item)
-        return to_text(from_text(file.partition_values.get(self.schema.physical_name(item)), kind), kind)
+        value = from_text(file.partition_values.get(self.schema.physical_name(item)), kind)
+        return value.hex() if isinstance(value, bytes) else to_text(value, kind)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,11 @@ from penstock.spark.schemas import SchemaLike, columns_of, struct_of
 
 _PHYSICAL_NAME, _MAPPING_ID = "delta.columnMapping.physicalName", "delta.columnMapping.id"
 _FIELD_ID = "parquet.field.id"
+BOUNDED_TEXT = "__CHAR_VARCHAR_TYPE_STRING"  # Spark's key for the declared type of a column that is stored as a string
+_PRIMITIVE = (
+    *(T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType, T.BooleanType),
+    *(T.DateType, T.TimestampType, T.TimestampNTZType, T.BinaryType),
+)
 _NESTED = (T.ArrayType, T.MapType, T.StructType, T.VariantType)
 
 
@@ -85,7 +90,7 @@ class TableSchema:
 
 def new_schema(schema: SchemaLike, partitioned_by: Sequence[str]) -> TableSchema:
     """The schema of a new table."""
-    struct = struct_of(schema)
+    struct = T.StructType([_stored(item) for item in struct_of(schema).fields])
     _check_names(struct)
     for number, name in enumerate(partitioned_by):
         if name not in struct.names:
@@ -143,9 +148,41 @@ def _plain(struct: T.StructType) -> T.StructType:
     return T.StructType([T.StructField(field.name, field.dataType, field.nullable) for field in struct.fields])
 
 
+def _stored(field: T.StructField) -> T.StructField:
+    """A field of a new table: Delta has strings only, and Spark's metadata tells how long they may be."""
+    kind = field.dataType
+    if not isinstance(kind, T.CharType | T.VarcharType):
+        return field
+    return T.StructField(
+        field.name, T.StringType(), field.nullable, {**field.metadata, BOUNDED_TEXT: kind.simpleString()}
+    )
+
+
 def check_supported(spark: SparkSession, schema: TableSchema) -> None:
-    """Refuse types that this version cannot write."""
+    """Refuse types that Delta does not have, or that this version cannot write."""
     for field in schema.struct.fields:
-        if isinstance(field.dataType, T.VariantType):
-            raise UnsupportedError(f"column {field.name!r} is a variant, which Penstock does not write to Delta")
+        _check_type(field.dataType, field.name)
     columns_of(spark, _plain(schema.struct), inlining=False)
+
+
+def _check_type(kind: T.DataType, path: str) -> None:
+    match kind:
+        case T.StructType():
+            for field in kind.fields:
+                _check_type(field.dataType, f"{path}.{field.name}")
+        case T.ArrayType():
+            _check_type(kind.elementType, f"{path}.element")
+        case T.MapType():
+            _check_type(kind.keyType, f"{path}.key")
+            _check_type(kind.valueType, f"{path}.value")
+        case T.VariantType():
+            raise UnsupportedError(f"column {path!r} is a variant, which Penstock does not write to Delta")
+        case T.CharType() | T.VarcharType():
+            raise UnsupportedError(
+                f"column {path!r} is a {kind.simpleString()} inside another type, which Penstock does not enforce; "
+                "make it a STRING"
+            )
+        case _ if kind != T.StringType() and not isinstance(kind, _PRIMITIVE):
+            raise UnsupportedError(
+                f"column {path!r} is a {kind.simpleString()}, which Delta has no type for; make it a STRING"
+            )

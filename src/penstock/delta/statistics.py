@@ -13,11 +13,11 @@ from penstock.model.statistics import ColumnStatistics, WrittenFile
 from penstock.model.types import Order
 
 _LONGEST_TEXT = 32
-_INDEXED_COLUMNS = 32
+_LAST_CHARACTER = "\U0010ffff"
 
 
-def stats_json(file: WrittenFile, columns: Iterable[Column]) -> str:
-    """`numRecords`, and bounds and counts of NULLs of the data columns: the first 32, as Delta's default is."""
+def stats_json(file: WrittenFile, columns: Iterable[Column], indexed: int | None) -> str:
+    """`numRecords`, and bounds and counts of NULLs of the data columns: of so many of the first, or of all."""
     known = {one.column_id: one for one in file.columns}
     leaves = 0
     minima: dict[str, Any] = {}
@@ -25,13 +25,13 @@ def stats_json(file: WrittenFile, columns: Iterable[Column]) -> str:
     nulls: dict[str, Any] = {}
     for column in columns:
         leaves += _leaf_count(column)
-        if leaves > _INDEXED_COLUMNS:
+        if indexed is not None and leaves > indexed:
             break
         _add(minima, column, known, _minimum)
         _add(maxima, column, known, _maximum)
         _add(nulls, column, known, lambda _, one: one.null_count)
     told = {"numRecords": file.record_count, "minValues": minima, "maxValues": maxima, "nullCount": nulls}
-    return json.dumps({**told, "tightBounds": True}, ensure_ascii=False, default=_number)
+    return _json({**told, "tightBounds": True})
 
 
 def _leaf_count(column: Column) -> int:
@@ -80,9 +80,12 @@ def _bound(column: Column, text: str | None, one: ColumnStatistics, *, upper: bo
 
 
 def _cut(text: str, upper: bool) -> str | None:
+    """A bound that is not too narrow, or None: nothing that is so short stands above a text that goes on like that."""
     if len(text) <= _LONGEST_TEXT:
         return text
-    return text[:_LONGEST_TEXT] + ("\U0010ffff" if upper else "")
+    if not upper:
+        return text[:_LONGEST_TEXT]
+    return None if text[_LONGEST_TEXT] == _LAST_CHARACTER else text[:_LONGEST_TEXT] + _LAST_CHARACTER
 
 
 def _timestamp(column: Column, text: str) -> str:
@@ -90,8 +93,14 @@ def _timestamp(column: Column, text: str) -> str:
     return text.removesuffix("+00").replace(" ", "T") + ("Z" if instant else "")
 
 
-def _number(value: object) -> Any:
-    """A decimal as a number: JSON has no limit of digits, and Python's encoder asks for a float."""
-    if isinstance(value, Decimal):
-        return float(value)
-    raise TypeError(f"no JSON for {value!r}")
+def _json(value: object) -> str:
+    """JSON in which decimals have all of their digits, for which Python's encoder has no way: a double that is rounded
+    inwards loses rows."""
+    match value:
+        case dict():
+            return (
+                "{" + ",".join(f"{json.dumps(key, ensure_ascii=False)}:{_json(of)}" for key, of in value.items()) + "}"
+            )
+        case Decimal():
+            return f"{value:f}"
+    return json.dumps(value, ensure_ascii=False)

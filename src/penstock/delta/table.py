@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,9 +26,10 @@ from penstock.delta.features import (
     with_materialized,
     without_materialized,
 )
-from penstock.delta.links import link_to
+from penstock.delta.links import with_link
 from penstock.delta.log import Log, Snapshot
 from penstock.delta.materialization import filled, lacking, verified
+from penstock.delta.properties import ENABLED, checkpoint_interval, defined, indexed_columns
 from penstock.delta.scan import FILE, Scan
 from penstock.delta.schema import TableSchema, check_supported, new_schema, to_json
 from penstock.delta.verification import Report
@@ -42,7 +44,6 @@ from penstock.spark.writing import Distribution
 from penstock.storage.filesystems import delete_file
 from penstock.storage.paths import absolute, folder
 
-ENABLED = "delta.enableMaterializePartitionColumnsFeature"
 _HISTORY = "version bigint, timestamp timestamp, operation string, parameters map<string,string>, info string"
 _FILES = "path string, partition map<string,string>, size bigint, rows bigint, modified timestamp, deleted bigint"
 _FILES_A_COMMIT = 1000
@@ -175,12 +176,15 @@ class DeltaTable:
         return commit(self._log, base, actions, "DROP FEATURE", {"featureName": "materializePartitionColumns"}).version
 
     def verify(self) -> Report:
-        """Look into every file, by Spark's tasks: are its partition columns there, last, constant, and the log's?"""
+        """Look into every file, by Spark's tasks: are its partition columns there, last, of their type,
+        constant, and the log's?"""
         return verified(self.scan())
 
     def backfill(self) -> int:
-        """Write files that lack their partition columns anew, with them: the rows stay the same. Can be stopped and
-        run again at any time; the newest version."""
+        """Write files anew whose partition columns are missing or not as they should be: they get the log's values, and
+        the other columns stay what they were. Can be stopped and run again at any time; the newest version.
+
+        Files that cannot be read stay as they are; `verify` names them."""
         paths = [file.decoded_path for file in lacking(self._scan(self._writable()))]
         for start in range(0, len(paths), _FILES_A_COMMIT):
             self._fill(frozenset(paths[start : start + _FILES_A_COMMIT]))
@@ -212,7 +216,11 @@ class DeltaTable:
 
     def note_link(self, into: str) -> int:
         """Note in the log that a table elsewhere shows files of this one: `vacuum` then asks before it deletes any."""
-        return commit(self._log, self._writable(), [link_to(into)], "LINK", {"into": into}).version
+        base = self._writable()
+        metadata = with_link(base, into)
+        if metadata == base.metadata:
+            return base.version
+        return commit(self._log, base, [metadata], "LINK", {"into": into}).version
 
     def _fill(self, paths: Collection[str]) -> None:
         """Write those of the files anew that are in the table still."""
@@ -274,7 +282,18 @@ class DeltaTable:
             done = commit(self._log, base, actions, operation, parameters, read=read)
         if done.skipped:
             self._discard(added)
+        else:
+            self._checkpoint_after(done.version, base)
         return done.version
+
+    def _checkpoint_after(self, version: int, base: Snapshot) -> None:
+        """Write a checkpoint if the table asks for one after this version; that it fails does not undo the commit."""
+        interval = checkpoint_interval(base.metadata)
+        if interval is not None and version % interval == 0:
+            try:
+                self.checkpoint()
+            except Exception as error:
+                warnings.warn(f"no checkpoint was written of Delta table {self.path}: {error}", stacklevel=2)
 
     @contextmanager
     def _or_discarded(self, base: Snapshot, added: Sequence[AddFile]) -> Iterator[Sequence[AddFile]]:
@@ -306,7 +325,8 @@ class DeltaTable:
     def _writer(self, snapshot: Snapshot) -> Writer:
         schema = self._schema(snapshot)
         check_supported(self._spark, schema)
-        return Writer(self._spark, folder(self.path), schema, materializes(snapshot.protocol))
+        indexed = indexed_columns(snapshot.metadata)
+        return Writer(self._spark, folder(self.path), schema, materializes(snapshot.protocol), indexed)
 
     def _writable(self) -> Snapshot:
         snapshot = self._log.snapshot()
@@ -351,7 +371,8 @@ def create(
 ) -> DeltaTable:
     """Make a Delta table. The schema is Spark's DDL or `StructType`, or an Arrow schema.
 
-    With `materialize_partition_columns`, every file will hold its partition columns, after the others.
+    With `materialize_partition_columns`, every file will hold its partition columns, after the others. Properties of
+    Delta's are refused by name where Penstock does not keep what they ask for; features that they need are listed.
     """
     session = prepare(spark)
     own = new_schema(schema, partitioned_by)
@@ -359,40 +380,22 @@ def create(
     log = Log(folder(absolute(path)))
     if log.exists():
         raise InvalidError(f"there is a Delta table at {log.path} already; open it, or choose another path")
-    configuration = dict(properties or {}) | ({ENABLED: "true"} if materialize_partition_columns else {})
+    definition = defined(own.struct, properties or {}, materialize_partition_columns)
     now = int(time.time() * 1000)
     metadata = Metadata(
         str(uuid4()),
         to_json(own.struct),
         partition_columns=tuple(partitioned_by),
-        configuration=configuration,
+        configuration=definition.configuration,
         created_time=now,
     )
-    protocol = new_protocol(own, materialize_partition_columns)
-    check_writable(protocol, metadata, log.path)
-    commit(log, None, [protocol, metadata], "CREATE TABLE", {"partitionBy": json.dumps(list(partitioned_by))})
+    check_writable(definition.protocol, metadata, log.path)
+    commit(
+        log, None, [definition.protocol, metadata], "CREATE TABLE", {"partitionBy": json.dumps(list(partitioned_by))}
+    )
     return DeltaTable(path, session)
 
 
 def open_table(path: str, *, spark: SparkSession | None = None) -> DeltaTable:
     """Open a Delta table."""
     return DeltaTable(path, prepare(spark))
-
-
-def new_protocol(schema: TableSchema, materialize: bool) -> Protocol:
-    """The oldest protocol that has all that a new table needs."""
-    protocol = Protocol(1, 2)
-    if any(_has_local_time(item.dataType) for item in schema.struct.fields):
-        protocol = Protocol(3, 7, ("timestampNtz",), ("appendOnly", "invariants", "timestampNtz"))
-    return with_materialized(protocol) if materialize else protocol
-
-
-def _has_local_time(kind: T.DataType) -> bool:
-    match kind:
-        case T.StructType():
-            return any(_has_local_time(item.dataType) for item in kind.fields)
-        case T.ArrayType():
-            return _has_local_time(kind.elementType)
-        case T.MapType():
-            return _has_local_time(kind.keyType) or _has_local_time(kind.valueType)
-    return isinstance(kind, T.TimestampNTZType)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import partial
+from hashlib import blake2b
 from math import isinf, isnan
 from urllib.parse import quote, unquote
 
@@ -41,6 +42,9 @@ _MOST_DIGITS = 76  # more than any decimal has; a text with a huge exponent woul
 _FIRST_DAY, _LAST_DAY = days_of(1), days_of(10_000) - 1
 _EPOCH = date(1970, 1, 1)
 _SPECIAL = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")  # what Spark escapes in the names of directories
+_ESCAPED_BYTES = re.compile(r"(\\u00[0-9A-Fa-f]{2})+")
+_LONGEST_NAME = 250  # bytes; file systems take 255
+_HALF_ESCAPE = re.compile(r"%[0-9A-F]?$")
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{1,2}|/")
 
 
@@ -76,7 +80,7 @@ def from_text(text: str | None, type_name: str) -> Scalar:
     if not text:
         return None
     if type_name == "binary":
-        return text.encode()
+        return _bytes(text)
     try:
         return read_text(_without_exponent(text) if type.name == "decimal" else text, type)
     except ValueError as error:
@@ -105,9 +109,9 @@ def texts(array: pa.Array, type_name: str) -> pa.StringArray:
 
 def directory(names: Iterable[str], values: Iterable[str | None]) -> str:
     """The directory of a file by its partition columns and the texts of their values, escaped as Spark does it:
-    `region=EU/ts=2026-01-02 03%3A04%3A05/`."""
+    `region=EU/ts=2026-01-02 03%3A04%3A05/`. A name that file systems would not take is cut, and ends in a hash."""
     pairs = zip(names, values, strict=True)
-    return "".join(f"{_escaped(name)}={_directory_value(value)}/" for name, value in pairs)
+    return "".join(_short(f"{_escaped(name)}={_directory_value(value)}") + "/" for name, value in pairs)
 
 
 def log_path(path: str) -> str:
@@ -127,6 +131,15 @@ def _directory_value(value: str | None) -> str:
     if not value:
         return HIVE_NULL
     return f"%{ord(value[0]):02X}{value[1:]}" if value == HIVE_NULL else _escaped(value)
+
+
+def _short(name: str) -> str:
+    encoded = name.encode()
+    if len(encoded) <= _LONGEST_NAME:
+        return name
+    digest = blake2b(encoded, digest_size=16).hexdigest()
+    start = encoded[: _LONGEST_NAME - len(digest) - 1].decode(errors="ignore")  # half a character
+    return f"{_HALF_ESCAPE.sub('', start)}-{digest}"
 
 
 def _escaped(text: str) -> str:
@@ -203,11 +216,22 @@ def _local(value: int | datetime) -> str:
     return _clock(value, " ").removesuffix(".000000")
 
 
-def _utf8(value: bytes) -> str:
+def _escaped_bytes(value: bytes) -> str:
+    """Bytes as the text that they are in UTF-8, as Spark writes them; others, each as the protocol escapes it."""
     try:
-        return value.decode()
-    except UnicodeDecodeError as error:
-        raise InvalidError(f"the partition value {value!r} is not UTF-8, and Delta has no text for it") from error
+        text = value.decode()
+    except UnicodeDecodeError:
+        text = None
+    if text is not None and not _ESCAPED_BYTES.fullmatch(text):
+        return text
+    return "".join(f"\\u{byte:04X}" for byte in value)
+
+
+def _bytes(text: str) -> bytes:
+    """Bytes of either form: delta-rs escapes all of them, others only those that JSON escapes anyway."""
+    if _ESCAPED_BYTES.fullmatch(text):
+        return bytes(int(escape, 16) for escape in text.split("\\u")[1:])
+    return text.encode()
 
 
 _WRITERS: dict[str, Callable[[Scalar], str]] = {
@@ -222,5 +246,5 @@ _WRITERS: dict[str, Callable[[Scalar], str]] = {
     "date": _date,
     "timestamp": _instant,
     "timestamp_ntz": _local,
-    "binary": _utf8,
+    "binary": _escaped_bytes,
 }

@@ -11,10 +11,11 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.delta.file_types import described, is_of_type
 from penstock.errors import PenstockError
 from penstock.storage.filesystems import open_file
 
-Kind = Literal["missing", "not last", "not constant", "differs", "unreadable"]
+Kind = Literal["missing", "not last", "wrong type", "not constant", "differs", "unreadable"]
 ToTexts = Callable[[pa.Array, str], pa.StringArray]
 
 _EXAMPLES = 5
@@ -59,21 +60,27 @@ class Report:
 def check_file(
     path: str,
     data_columns: Sequence[str],
-    partition_columns: Sequence[str],
+    partition_columns: Mapping[str, str],
     expected: Mapping[str, str | None],
     to_texts: ToTexts,
 ) -> list[Finding]:
     """All that is wrong with the partition columns of one data file; nothing else in it is read.
 
-    Columns go by their physical names. `expected` holds the log's partition values, where an empty text is NULL; in
-    the file an empty text is not NULL, and differs from it. `to_texts` gives the values of a column in the log's form.
+    Columns go by their physical names; partition columns have Delta's types. `expected` holds the log's partition
+    values, where an empty text is NULL; in the file an empty text is not NULL, and differs from it. `to_texts` gives
+    the values of a column in the log's form.
     """
     try:
         with open_file(path) as opened, pq.ParquetFile(opened, coerce_int96_timestamp_unit="us") as file:
             names = file.schema_arrow.names
-            findings = [*_misplaced(path, names, data_columns, partition_columns)]
-            for column in partition_columns:
-                if column in names:
+            findings = [*_misplaced(path, names, data_columns, list(partition_columns))]
+            for column, type_name in partition_columns.items():
+                leaf = _leaf(file.metadata.schema, column)
+                if leaf is not None and not is_of_type(file.schema.column(leaf), type_name):
+                    found = described(file.schema.column(leaf))
+                    message = f"partition column {column} is {found} where the table has {type_name}"
+                    findings.append(Finding(path, "wrong type", column, message))
+                elif column in names:
                     findings += _wrong_values(path, file, column, expected.get(column) or None, to_texts)
     except _READING as error:
         return [Finding(path, "unreadable", None, f"the file cannot be read: {error}")]

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.delta.actions import AddFile
+from penstock.delta.enforcement import enforced
 from penstock.delta.scan import type_name
 from penstock.delta.schema import TableSchema
 from penstock.delta.statistics import stats_json
@@ -48,6 +49,7 @@ class Writer:
     root: str
     schema: TableSchema
     materialized: bool
+    indexed_columns: int | None  # how many of the first have statistics
 
     def given(self, frame: DataFrame) -> DataFrame:
         """The rows with the table's columns, which go by name; those that are not given are NULL."""
@@ -58,7 +60,7 @@ class Writer:
                     f"{self.root}: column {item.name!r} takes no NULL, and the DataFrame does not give it"
                 )
         rows = assigned(frame, self.schema.columns(self.spark), self.root, by_name=True)
-        return rows.toDF(*self.schema.struct.names)
+        return enforced(rows, self.schema.struct, self.root)
 
     def write(self, rows: DataFrame, distribution: Distribution = "auto", *, data_change: bool = True) -> list[AddFile]:
         """Write rows that have the table's columns. When the job fails, its files are gone."""
@@ -118,5 +120,5 @@ class Writer:
             file.size,
             int(time.time() * 1000),
             data_change,
-            stats_json(file, data),
+            stats_json(file, data, self.indexed_columns),
         )

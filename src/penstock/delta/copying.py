@@ -1,0 +1,206 @@
+"""A data file copied with other partition columns: its data columns stay what they were, which is proved."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from penstock.errors import PenstockError, UnsupportedError
+from penstock.storage.filesystems import open_file, open_output
+from penstock.storage.parquet.schema import columns_with_statistics
+
+Constant = Callable[[pa.Field, int], pa.Array]  # a partition column's value, as often as there are rows
+
+_ROWS_A_DIGEST = 8192
+_LEGACY_INT96 = b"org.apache.spark.legacyINT96"
+_OF_THE_OLD_COLUMNS = (b"ARROW:schema", b"org.apache.spark.sql.parquet.row.metadata")
+_TYPE_FIELDS = ("Type", "isAdjustedToUTC", "timeUnit", "bitWidth", "isSigned", "precision", "scale")
+
+
+def copy_with(source: str, target: str, added: pa.Schema, constant: Constant) -> None:
+    """Copy a file; the columns of `added` stand last, in place of those of these names that the file has.
+
+    The finished copy is read again: a PenstockError where a row, a value or a type of another column is not as it was.
+    """
+    with open_file(source) as opened, pq.ParquetFile(opened, coerce_int96_timestamp_unit="us") as file:
+        kept = [item.name for item in file.schema_arrow if item.name not in added.names]
+        form = _Form.of(file, kept, added)
+        digest = _Digest()
+        with open_output(target) as out, form.writer(out, added) as writer:
+            for rows in _groups(file, kept):
+                digest.add(rows)
+                constants = [constant(item, rows.num_rows) for item in added]
+                columns = [*rows.cast(form.kept).columns, *constants]
+                table = pa.Table.from_arrays(columns, schema=form.schema(added))
+                writer.write_table(table, row_group_size=rows.num_rows)
+        _prove(file, target, kept, form, digest)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How the data columns are written, so that they are what they were.
+
+    PyArrow writes either all timestamps in twelve bytes (INT96) or none. In a file that has both, those of twelve bytes
+    become what they mean in Delta: microseconds of UTC.
+    """
+
+    kept: pa.Schema
+    metadata: dict[bytes, bytes]
+    int96: bool
+    integer_decimals: bool
+
+    @classmethod
+    def of(cls, file: pq.ParquetFile, names: Sequence[str], added: pa.Schema) -> _Form:
+        leaves = [file.schema.column(index) for index in range(len(file.schema))]
+        own = [leaf for leaf in leaves if _top(leaf, names)]
+        twelve = any(leaf.physical_type == "INT96" for leaf in own)
+        eight = any(_logical(leaf).get("Type") == "Timestamp" for leaf in own)
+        naive = any(pa.types.is_timestamp(item.type) and item.type.tz is None for item in added)
+        told = file.schema_arrow.metadata or {}
+        if twelve and (eight or naive) and _LEGACY_INT96 in told:
+            raise UnsupportedError(
+                "a file has timestamps of the old calendar in twelve bytes beside others, which cannot be copied as "
+                "they are; overwrite its rows with Spark"
+            )
+        mixed = twelve and (eight or naive)
+        types = _with_instants(file.schema_arrow, iter(leaves)) if mixed else file.schema_arrow
+        kept = pa.schema([types.field(types.names.index(name)) for name in names])
+        metadata = {key: value for key, value in told.items() if key not in _OF_THE_OLD_COLUMNS}
+        integers = any(leaf.physical_type.startswith("INT") and leaf.precision > 0 for leaf in own)
+        return cls(kept, metadata, twelve and not mixed, integers)
+
+    def schema(self, added: pa.Schema) -> pa.Schema:
+        return pa.schema([*self.kept, *added])
+
+    def writer(self, out: Any, added: pa.Schema) -> pq.ParquetWriter:
+        writer = pq.ParquetWriter(
+            out,
+            self.schema(added),
+            compression="snappy",
+            version="2.6",
+            store_schema=False,
+            write_statistics=columns_with_statistics(self.schema(added)),
+            use_deprecated_int96_timestamps=self.int96,
+            store_decimal_as_integer=self.integer_decimals,
+        )
+        writer.add_key_value_metadata(self.metadata)  # by which Spark knows the calendar of old dates
+        return writer
+
+
+class _Digest:
+    """A checksum of rows in their order: of which are NULL and of the bits of the others, at every depth."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._state = blake2b()
+
+    def add(self, rows: pa.Table) -> None:
+        self.rows += rows.num_rows
+        for start in range(0, rows.num_rows, _ROWS_A_DIGEST):
+            for column in rows.slice(start, _ROWS_A_DIGEST).combine_chunks().columns:
+                for chunk in column.chunks:
+                    self._add(chunk)
+
+    @property
+    def told(self) -> tuple[int, bytes]:
+        return self.rows, self._state.digest()
+
+    def _add(self, array: pa.Array) -> None:
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        self._leaf(array.is_valid().cast(pa.uint8()))
+        values = array.drop_null()
+        kind = values.type
+        if pa.types.is_map(kind):
+            members = pa.struct([kind.key_field.with_name("key"), kind.item_field.with_name("value")])
+            values, kind = values.cast(pa.list_(members)), pa.list_(members)
+        if pa.types.is_struct(kind):
+            for child in values.flatten():
+                self._add(child)
+        elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            self._leaf(pc.list_value_length(values).cast(pa.int64()))
+            self._add(pc.list_flatten(values))
+        elif pa.types.is_dictionary(kind):
+            self._leaf(values.dictionary_decode())
+        elif pa.types.is_timestamp(kind):
+            self._leaf(values.view(pa.int64()))  # with a zone or without: that is a matter of the types
+        else:
+            self._leaf(values.cast(pa.uint8()) if pa.types.is_boolean(kind) else values)
+
+    def _leaf(self, values: pa.Array) -> None:
+        """Arrow's message of an array without NULLs is the same for the same values."""
+        self._state.update(pa.record_batch([values], names=["_"]).serialize())
+
+
+def _prove(file: pq.ParquetFile, target: str, kept: Sequence[str], form: _Form, expected: _Digest) -> None:
+    """That a copy has the rows and the types of the file."""
+    with open_file(target) as opened, pq.ParquetFile(opened, coerce_int96_timestamp_unit="us") as copy:
+        before, after = _types(file, kept), _types(copy, kept)
+        if not form.int96:
+            before = [_INSTANT if kind == _INT96 else kind for kind in before]
+        found = _Digest()
+        for rows in _groups(copy, kept):
+            found.add(rows)
+        if before == after and found.told == expected.told:
+            return
+    what = "types" if before != after else "values"
+    raise PenstockError(
+        f"the copy {target} has not the {what} of its file, of {expected.rows} rows, and is not taken; "
+        "overwrite the rows of that file with Spark"
+    )
+
+
+_INT96 = ("INT96", {"Type": "None"})
+_INSTANT = ("INT64", {"Type": "Timestamp", "isAdjustedToUTC": True, "timeUnit": "microseconds"})
+
+
+def _types(file: pq.ParquetFile, names: Sequence[str]) -> list[tuple[str, dict[str, object]]]:
+    """The types of the leaves of some columns; decimals are the same in whatever bytes they stand."""
+    leaves = (file.schema.column(index) for index in range(len(file.schema)))
+    own = [(leaf, _logical(leaf)) for leaf in leaves if _top(leaf, names)]
+    return [("" if kind["Type"] == "Decimal" else leaf.physical_type, kind) for leaf, kind in own]
+
+
+def _logical(leaf: pq.ColumnSchema) -> dict[str, object]:
+    told = json.loads(leaf.logical_type.to_json())
+    return {key: told[key] for key in _TYPE_FIELDS if key in told}
+
+
+def _top(leaf: pq.ColumnSchema, names: Sequence[str]) -> bool:
+    """Whether a leaf is of one of the columns; names may hold dots themselves."""
+    return any(leaf.path == name or leaf.path.startswith(name + ".") for name in names)
+
+
+def _groups(file: pq.ParquetFile, names: Sequence[str]) -> Iterator[pa.Table]:
+    for group in range(file.num_row_groups):
+        if file.metadata.row_group(group).num_rows:
+            yield file.read_row_group(group, columns=list(names)).select(names)
+
+
+def _with_instants(schema: pa.Schema, leaves: Iterator[pq.ColumnSchema]) -> pa.Schema:
+    return pa.schema([item.with_type(_with_instant(item.type, leaves)) for item in schema])
+
+
+def _with_instant(kind: pa.DataType, leaves: Iterator[pq.ColumnSchema]) -> pa.DataType:
+    """A type in which what a file keeps in twelve bytes is an instant."""
+
+    def changed(item: pa.Field) -> pa.Field:
+        return item.with_type(_with_instant(item.type, leaves))
+
+    if pa.types.is_struct(kind):
+        return pa.struct([changed(item) for item in kind])
+    if pa.types.is_map(kind):
+        key = changed(kind.key_field)
+        return pa.map_(key, changed(kind.item_field))
+    if pa.types.is_list(kind):
+        return pa.list_(changed(kind.value_field))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(changed(kind.value_field))
+    return pa.timestamp("us", "UTC") if next(leaves).physical_type == "INT96" else kind

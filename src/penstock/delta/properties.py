@@ -1,0 +1,119 @@
+"""The properties of Delta tables: which a new table may have, what they ask of its protocol, and what they say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import types as T  # noqa: N812
+
+from penstock.delta.actions import Metadata, Protocol
+from penstock.delta.features import FEATURES, MATERIALIZE, with_features
+from penstock.delta.log import IN_COMMIT
+from penstock.errors import InvalidError, UnsupportedError
+
+ENABLED = "delta.enableMaterializePartitionColumnsFeature"
+_FEATURE = "delta.feature."
+_INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
+_CHECKPOINT_INTERVAL = "delta.checkpointInterval"
+_DEFAULT_INDEXED_COLUMNS = 32
+_SWITCHES = {  # properties that ask for a feature while they are true
+    ENABLED: MATERIALIZE,
+    IN_COMMIT: "inCommitTimestamp",
+    "delta.enableDeletionVectors": "deletionVectors",
+    "delta.appendOnly": "appendOnly",
+}
+_NUMBERS = {_INDEXED_COLUMNS: -1, _CHECKPOINT_INTERVAL: 1}  # with the smallest
+_WITHOUT_FEATURE = {  # what deltalake keeps for us, and what is so anyway
+    *("delta.logRetentionDuration", "delta.deletedFileRetentionDuration", "delta.enableExpiredLogCleanup"),
+    *("delta.setTransactionRetentionDuration", "delta.writePartitionColumnsToParquet"),
+}
+_OFF = {"delta.columnMapping.mode": "none", "delta.checkpointPolicy": "classic", "delta.isolationLevel": "serializable"}
+_NOT_LISTED = ("columnMapping", "rowTracking")  # they ask for more than a list: names and ids for all columns or rows
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The protocol and the properties of a new table."""
+
+    protocol: Protocol
+    configuration: Mapping[str, str]
+
+
+def defined(struct: T.StructType, properties: Mapping[str, str], materialize: bool) -> Definition:
+    """The oldest protocol that has all that a new table needs, and its properties.
+
+    An UnsupportedError names a property whose rules Penstock does not keep, and an InvalidError one without sense.
+    """
+    given = {**properties, **({ENABLED: "true"} if materialize else {})}
+    features = ["timestampNtz"] if _has_local_time(struct) else []
+    for name, value in given.items():
+        if not isinstance(value, str):
+            raise InvalidError(f"the property {name} is {value!r}; properties are texts")
+        if name.startswith("delta."):
+            features += _asked_for(name, value)
+    kept = {name: value for name, value in given.items() if not name.startswith(_FEATURE)}
+    if MATERIALIZE in features:
+        kept[ENABLED] = "true"
+    return Definition(with_features(Protocol(1, 2), features), kept)
+
+
+def indexed_columns(metadata: Metadata) -> int | None:
+    """How many of the first columns have statistics; None is all of them."""
+    number = _number(metadata, _INDEXED_COLUMNS, _DEFAULT_INDEXED_COLUMNS)
+    return None if number < 0 else number
+
+
+def checkpoint_interval(metadata: Metadata) -> int | None:
+    """After how many versions there is to be a checkpoint; None where the table does not say."""
+    return _number(metadata, _CHECKPOINT_INTERVAL, 0) or None
+
+
+def _number(metadata: Metadata, name: str, default: int) -> int:
+    text = metadata.configuration.get(name, "")
+    return int(text) if re.fullmatch(r"-?\d+", text) else default  # what other engines have let through
+
+
+def _asked_for(name: str, value: str) -> list[str]:
+    """The features that a property asks for; an error if it cannot be kept."""
+    lowered = value.lower()
+    if name.startswith(_FEATURE):
+        return [_listed(name.removeprefix(_FEATURE), name, lowered)]
+    if name in _NUMBERS:
+        if not re.fullmatch(r"-?\d+", value) or int(value) < _NUMBERS[name]:
+            raise InvalidError(f"the property {name} is {value!r}; it takes a whole number from {_NUMBERS[name]} on")
+        return []
+    if name in _WITHOUT_FEATURE or _OFF.get(name) == lowered:
+        return []
+    if name in _SWITCHES and lowered not in ("true", "false"):
+        raise InvalidError(f"the property {name} is {value!r}; it takes true or false")
+    if lowered == "false":
+        return []
+    if name in _SWITCHES:
+        return [_SWITCHES[name]]
+    raise UnsupportedError(
+        f"a new table cannot have the property {name}={value}: Penstock does not keep its rules; leave it out"
+    )
+
+
+def _listed(feature: str, name: str, value: str) -> str:
+    known = FEATURES.get(feature)
+    if value != "supported":
+        raise InvalidError(f"the property {name} is {value!r}; it takes 'supported'")
+    if known is None or feature in _NOT_LISTED:
+        raise UnsupportedError(
+            f"a new table cannot have the feature {feature}: Penstock does not keep its rules; leave {name} out"
+        )
+    return feature
+
+
+def _has_local_time(kind: T.DataType) -> bool:
+    match kind:
+        case T.StructType():
+            return any(_has_local_time(item.dataType) for item in kind.fields)
+        case T.ArrayType():
+            return _has_local_time(kind.elementType)
+        case T.MapType():
+            return _has_local_time(kind.keyType) or _has_local_time(kind.valueType)
+    return isinstance(kind, T.TimestampNTZType)
