@@ -113,8 +113,8 @@ class Transaction:
         self._check_open()
         if not self.staging.is_empty:
             self.check_message()
-        self._state = State.IN_DOUBT
         try:
+            self._state = State.IN_DOUBT
             snapshot = self._committed()
             self._end_with(snapshot)
         except BaseException as error:

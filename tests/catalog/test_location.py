@@ -71,6 +71,13 @@ def test_a_file_that_looks_like_another_place(tmp_path: Path, monkeypatch: pytes
         "ducklake:postgresql://user:hunter2@host/lake",
         "ducklake:mysql:db=lake PASSWD = hunter2",
         "ducklake:mysql:pw=hunter2 db=lake",
+        'ducklake:mysql:password="my hunter2" db=lake',
+        "ducklake:mysql:password=my\\ hunter2 db=lake",
+        "ducklake:mysql:'password=my hunter2' db=lake",
+        'ducklake:mysql:password=abc"def hunter2" db=lake',
+        "ducklake:mysql:'pw'=hunter2 db=lake",
+        "ducklake:postgres:oauth_client_secret=hunter2 scram_client_key=hunter2",
+        "ducklake:postgresql://user:p@hunter2@host/lake",
     ],
 )
 def test_passwords_are_not_shown(uri: str) -> None:

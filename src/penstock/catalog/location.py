@@ -16,8 +16,12 @@ _SUPPORTED = (
 # What DuckDB takes for the name of an extension, and not for a drive.
 _KIND = re.compile(r"(\w{2,}):(?!//)", re.ASCII)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_SECRET = re.compile(r"(?i)\b(password|passwd|pwd|pw|sslpassword)(\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)")
-_URL_SECRET = re.compile(r"(://[^/@:\s]*:)([^@\s]*)(@)")
+# A value as libpq and the shell quote it: whole, in parts, or by backslashes.
+_VALUE = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\])+"""
+_NAME = r"\w*(?:password|passwd|secret|token)\w*|pwd|pw|scram_\w+_key"
+_SECRET = re.compile(rf"""(?i)(\b(?:{_NAME})['"]?)(\s*=\s*)({_VALUE})""")
+_QUOTED_SECRET = re.compile(rf"""(?i)((['"])(?:{_NAME}))(\s*=\s*)((?:(?!\2).)*)(?=\2)""")
+_URL_SECRET = re.compile(r"(://[^/@:\s]*:)(\S*)(@)")
 
 
 @dataclass(frozen=True)
@@ -37,13 +41,16 @@ class Location:
 
 def redact(text: str) -> str:
     """The text with the value of every password in it replaced."""
+    text = _QUOTED_SECRET.sub(r"\1\3***", text)
     return _URL_SECRET.sub(r"\1***\3", _SECRET.sub(r"\1\2***", text))
 
 
 def secrets_in(text: str) -> tuple[str, ...]:
     """The passwords that stand in a connection text, bare and as written."""
     found = [match[3] for match in _SECRET.finditer(text)] + [match[2] for match in _URL_SECRET.finditer(text)]
-    return tuple(form for value in found for form in (value, value.strip("'")) if form)
+    found += [match[4] for match in _QUOTED_SECRET.finditer(text)]
+    bare = [re.sub(r"""\\(.)|['"]""", r"\1", value) for value in found]
+    return tuple(form for form in dict.fromkeys([*found, *bare]) if form)
 
 
 def parse_location(uri: str) -> Location:

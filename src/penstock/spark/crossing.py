@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.spark.assignment import quoted
-from penstock.spark.jvm import catalyst_column, catalyst_expression, in_session_with
+from penstock.spark.jvm import can_change_sessions, catalyst_column, catalyst_expression, in_session_with
 
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -57,15 +57,15 @@ def handed_over(frame: DataFrame, attempt: Callable[[DataFrame], _T]) -> _T:
 def _counted(frame: DataFrame) -> DataFrame | None:
     """The rows in batches that end by their count, whose tasks fail at a wide row.
 
-    None where Spark is to weigh: the user set a size, or there are values whose size takes a walk through them. The
-    settings are those of a session that no one else has.
+    None where Spark is to weigh: the user set a size, there are values whose size takes a walk through them, or the
+    query cannot go to the session of its own that has the settings.
     """
     spark = frame.sparkSession
     fields = frame.schema.fields
     values = [(field.dataType, F.col(quoted(field.name))) for field in fields]
     sizes = [_sizes(kind, value) for kind, value in values]
     known = [size for found in sizes if found is not None for size in found]
-    if None in sizes or spark.conf.get(_BATCH_BYTES) != _SPARKS_BATCH_BYTES:
+    if None in sizes or spark.conf.get(_BATCH_BYTES) != _SPARKS_BATCH_BYTES or not can_change_sessions(frame):
         return None
     if known:
         total = reduce(SparkColumn.__add__, (F.coalesce(size.cast("bigint"), F.lit(0)) for size in known))

@@ -35,12 +35,20 @@ def join_condition(on: On, columns: Sequence[Column], source: DataFrame, table: 
     """
     if isinstance(on, SparkColumn):
         return on
-    if isinstance(on, str) and not (_of_target(on, columns) and _of_source(on, source)):
+    if isinstance(on, str) and _is_condition(on, columns, source):
         return F.expr(on)
-    names = [on] if isinstance(on, str) else list(on)
-    if not names:
+    names = [on] if isinstance(on, str) else list(on or ())
+    if not names or not all(isinstance(name, str) and name for name in names):
         raise InvalidError(f"the merge into {table} has nothing to match by; name a column, or give a condition")
     return reduce(SparkColumn.__and__, (_same(name, columns, source, table) for name in names))
+
+
+def _is_condition(on: str, columns: Sequence[Column], source: DataFrame) -> bool:
+    """Whether a text is no name: of both sides, of neither (and then a mistake), nor the row id."""
+    of_target, of_source = _of_target(on, columns), _of_source(on, source)
+    if not on.strip() or on.lower() == ROW_ID or (of_target and of_source):
+        return False
+    return bool(of_target or of_source) or not on.isidentifier()
 
 
 def _same(name: str, columns: Sequence[Column], source: DataFrame, table: str) -> SparkColumn:

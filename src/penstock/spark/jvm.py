@@ -116,6 +116,21 @@ def in_session_with(frame: DataFrame, settings: Mapping[str, str]) -> DataFrame:
     return _in_session(frame, own)
 
 
+def can_change_sessions(frame: DataFrame) -> bool:
+    """Whether a query does the same in another session: not if it is observed, which its own session is told of, nor if
+    it runs Python functions of its user's, whose batches have the settings of the session.
+    """
+    patterns = _jvm(frame.sparkSession).org.apache.spark.sql.catalyst.trees.TreePattern
+    plan = query_execution(frame).analyzed()
+    return not plan.containsPattern(patterns.PYTHON_UDF()) and "CollectMetrics" not in plan.toString()
+
+
+def session_tag(spark: SparkSession) -> str:
+    """The tag of all jobs of a session, by which `interruptAll` finds them."""
+    session: Any = spark._jsparkSession
+    return str(session.sessionJobTag())
+
+
 def in_own_session(frame: DataFrame) -> DataFrame:
     """A query back in the session of its user."""
     return _in_session(frame, frame.sparkSession._jsparkSession)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -18,6 +18,7 @@ from penstock import errors
 from penstock.errors import InvalidError, PenstockError
 from penstock.spark.assignment import MISFIT
 from penstock.spark.crossing import WIDE_ROW, WideRowError
+from penstock.spark.jvm import session_tag
 from penstock.spark.workers import other_python
 from penstock.storage.parquet import delete_written
 
@@ -47,7 +48,9 @@ def writing_tasks(spark: SparkSession, directory: str | None, write_id: str) -> 
     """
     context, tag = spark.sparkContext, f"penstock-{uuid4()}"
     files = TaskFiles()
-    context.addJobTag(tag)
+    tags = {tag, session_tag(spark)} - context.getJobTags()  # jobs may run in a session of their own
+    for one in tags:
+        context.addJobTag(one)
     try:
         with raised_by_tasks():
             yield files
@@ -56,14 +59,17 @@ def writing_tasks(spark: SparkSession, directory: str | None, write_id: str) -> 
             with suppress(OSError):  # the rows are all there
                 delete_written(directory, write_id, files.told)
     except BaseException:
-        context.cancelJobsWithTag(tag)
-        _wait_for_tasks(spark, tag)
+        with suppress(Py4JError):  # of a context that has stopped, and its tasks with it
+            context.cancelJobsWithTag(tag)
+            _wait_for_tasks(spark, tag)
         if directory is not None:
             with suppress(OSError):  # what failed first is the news
                 delete_written(directory, write_id)
         raise
     finally:
-        context.removeJobTag(tag)
+        with suppress(Py4JError):
+            for one in tags:
+                context.removeJobTag(one)
 
 
 def _tried_again(spark: SparkSession, tag: str) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 
@@ -52,7 +54,7 @@ def other_python(text: str) -> str | None:
         what = f"{missing[1]}, which has no module {missing[2]!r}"
     elif version:
         what = f"{_python_of_workers()} (Python {version[1]}), and this program Python {sys.version.split()[0]}"
-    elif before:
+    elif before and not _is_this_python(_python_of_workers()):
         what = f"{_python_of_workers()}, which has no module {before[1]!r}"
     else:
         return None
@@ -60,6 +62,11 @@ def other_python(text: str) -> str | None:
         f"Spark's workers run {what}: set the environment variable PYSPARK_PYTHON to {sys.executable} (on a cluster, to"
         " a Python there with Penstock installed) before the session starts"
     )
+
+
+def _is_this_python(program: str) -> bool:
+    """Whether the workers run what this program does: then a module that is missing is one of the user's own making."""
+    return os.path.abspath(shutil.which(program) or program) == os.path.abspath(sys.executable)
 
 
 def _python_of_workers() -> str:

@@ -81,6 +81,7 @@ class Database(ABC):
         self._lock = threading.RLock()
         self._closed = False
         self._in_transaction = False
+        self._unfinished = False  # whether a transaction may be open whose end nobody has heard of
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """All rows of a query."""
@@ -141,11 +142,13 @@ class Database(ABC):
         with self._opened():
             if self._in_transaction:
                 raise RuntimeError("a transaction of this database is open already")
-            self._asked(lambda: self._execute(begin, ()))
-            self._in_transaction = True
             try:
+                self._unfinished = True
+                self._asked(lambda: self._execute(begin, ()))
+                self._in_transaction = True
                 yield
                 end()
+                self._unfinished = False
             except BaseException:
                 self._roll_back()
                 raise
@@ -166,9 +169,14 @@ class Database(ABC):
         )
 
     def _roll_back(self) -> None:
-        # A failed COMMIT, or a lost connection, has ended the transaction already.
-        with suppress(*self.errors):
+        try:
             self._execute("ROLLBACK", ())
+        except self.errors:  # a failed COMMIT, or a lost connection, has ended the transaction already
+            self._abandon()
+        self._unfinished = False
+
+    def _abandon(self) -> None:  # noqa: B027 - where the driver holds the file itself, there is nothing to do
+        """Let go of a connection on which a transaction may be open that cannot be ended."""
 
     def _let_go(self) -> None:
         """End a transaction that has read all it wanted."""
@@ -208,7 +216,15 @@ class Database(ABC):
         with self._lock:
             if self._closed:
                 raise AttachError(f"{self.location} is closed; attach it again")
+            if self._unfinished and not self._in_transaction:
+                self._end_unfinished()
             yield
+
+    def _end_unfinished(self) -> None:
+        """Roll back what an interrupt has left open: the next BEGIN would fail, or commit it."""
+        with suppress(*self.errors):
+            self._execute("ROLLBACK", ())
+        self._unfinished = False
 
     def close(self) -> None:
         with self._lock:

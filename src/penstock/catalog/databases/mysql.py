@@ -85,9 +85,19 @@ class MysqlDatabase(ServerDatabase):
             raise AttachError(f"{self.location} cannot use the schema {schema!r}: {error}") from None
 
     def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
-        with self._connection.cursor() as cursor:
+        with self._answered(), self._connection.cursor() as cursor:
             cursor.execute(percent_style(sql) if parameters else sql, tuple(parameters) or None)
             return list(cursor.fetchall())
+
+    @contextmanager
+    def _answered(self) -> Iterator[None]:
+        """An interrupt between a question and its answer would leave the answer to the next question."""
+        try:
+            yield
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                self._abandon()
+            raise
 
     def _execute(self, sql: str, parameters: Sequence[Any]) -> None:
         self._query(sql, parameters)
@@ -95,7 +105,7 @@ class MysqlDatabase(ServerDatabase):
     def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         places = ", ".join(["%s"] * len(columns))
         names = ", ".join(columns).replace("%", "%%")
-        with self._connection.cursor() as cursor:
+        with self._answered(), self._connection.cursor() as cursor:
             # PyMySQL sends as many rows a statement as go into a megabyte, which every server takes.
             cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({places})", list(map(self._adapted, rows)))
 
@@ -110,9 +120,11 @@ class MysqlDatabase(ServerDatabase):
     def turn(self) -> Iterator[None]:
         """A lock of the connection's own, which it may take more than once."""
         with self._opened():
-            if self.query(f"SELECT GET_LOCK({_LOCK}, {_LOCK_SECONDS})") != [(1,)]:
-                raise ConflictError(f"another writer has been committing to {self.location} for too long; try again")
             try:
+                if self.query(f"SELECT GET_LOCK({_LOCK}, {_LOCK_SECONDS})") != [(1,)]:
+                    raise ConflictError(
+                        f"another writer has been committing to {self.location} for too long; try again"
+                    )
                 with self._locked():
                     yield
             finally:

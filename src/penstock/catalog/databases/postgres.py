@@ -30,6 +30,7 @@ _COLLISIONS = (
 
 
 _CONNECT_SECONDS = "10"
+_LOCK_SECONDS = 120
 
 
 class PostgresDatabase(ServerDatabase):
@@ -50,6 +51,9 @@ class PostgresDatabase(ServerDatabase):
             self._connection.execute("SET jit = off")
             self._connection.execute("SET TimeZone = 'UTC'")
             self._connection.execute("SET IntervalStyle = 'postgres'")
+            # The server may not know for long that a client is gone which held what others wait for.
+            unset = "current_setting('lock_timeout') = '0'"
+            self._connection.execute(f"SELECT set_config('lock_timeout', '{_LOCK_SECONDS}s', false) WHERE {unset}")
             if self.options.read_only:
                 self._connection.execute("SET default_transaction_read_only = on")
             [(self._schema,)] = self._query("SELECT current_schema()", ())

@@ -67,9 +67,17 @@ class ServerDatabase(Database):
             self._reopen(error)
         return super()._asked(ask)
 
-    def _reopen(self, error: Exception) -> None:
-        with suppress(*self.errors):
+    def _abandon(self) -> None:
+        with suppress(*self.errors, OSError):
             self._close()
+
+    def _end_unfinished(self) -> None:
+        # The server rolls back what a closed connection leaves; the next question opens another one.
+        self._abandon()
+        self._unfinished = False
+
+    def _reopen(self, error: Exception) -> None:
+        self._abandon()
         try:
             self._connect(create=False)
         except AttachError as refusal:

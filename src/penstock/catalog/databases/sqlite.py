@@ -16,6 +16,7 @@ from penstock.errors import AttachError, CatalogError
 
 _BUSY_TIMEOUT_SECONDS = 30.0
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_WAITED = sqlite3.SQLITE_BUSY  # for as long as the timeout: to try again would take as long again
 _TAKEN = (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE)
 
 
@@ -61,13 +62,13 @@ class SqliteDatabase(Database):
         self._connection.executemany(sql, map(self._adapted, rows))
 
     def _is_collision(self, error: BaseException) -> bool:
-        return _is_busy(error) or _code(error) in _TAKEN
+        return (_is_busy(error) and _code(error) != _WAITED) or _code(error) in _TAKEN
 
     def _failure(self, error: Exception) -> CatalogError:
         if _is_busy(error):
             return CatalogError(
-                f"{self.location} is in use: another program has been writing to it for {_BUSY_TIMEOUT_SECONDS:.0f} "
-                "seconds; try again when it has finished"
+                f"{self.location} is in use: another program has held it for {_BUSY_TIMEOUT_SECONDS:.0f} seconds, and "
+                "nothing was done; try again when it has finished"
             )
         return super()._failure(error)
 

@@ -84,17 +84,27 @@ def _attempt(database: Database, staging: Staging, info: CommitInfo) -> Snapshot
             if latest.id > staging.base.id:
                 _check_conflicts(database, staging, latest)
             numbering = _numbering(latest, staging)
-            if prepared not in (None, numbering):
+            if prepared and prepared.numbering != numbering:
                 raise _MovedError
-            staging.attempted = _write(database, staging, info, latest, numbering, create=prepared is None)
+            made = prepared.targets if prepared else None
+            staging.attempted = _write(database, staging, info, latest, numbering, made)
         return staging.attempted
 
 
-def _prepared(database: Database, staging: Staging) -> Numbering:
+@dataclass(frozen=True)
+class _Prepared:
+    """Inlined tables that were made before the transaction, for the numbers that it will probably have."""
+
+    numbering: Numbering
+    targets: Mapping[int, InlinedTarget]
+
+
+def _prepared(database: Database, staging: Staging) -> _Prepared:
     """Where CREATE TABLE would end the transaction, the inlined tables are made before it."""
     numbering = _numbering(latest_snapshot(database), staging)
-    create_tables(database, inlined_targets(database, staging, numbering).values())
-    return numbering
+    targets = inlined_targets(database, staging, numbering)
+    create_tables(database, targets.values())
+    return _Prepared(numbering, targets)
 
 
 def _numbering(latest: Snapshot, staging: Staging) -> Numbering:
@@ -107,8 +117,14 @@ def changes_schema(staging: Staging) -> bool:
 
 
 def _write(
-    database: Database, staging: Staging, info: CommitInfo, latest: Snapshot, numbering: Numbering, *, create: bool
+    database: Database,
+    staging: Staging,
+    info: CommitInfo,
+    latest: Snapshot,
+    numbering: Numbering,
+    made: Mapping[int, InlinedTarget] | None,
 ) -> Snapshot:
+    """The rows of a snapshot. `made` are the inlined tables, where they had to be made before."""
     snapshot = _snapshot(staging, info, max(_now(database), latest.time), latest, numbering)
     # First of all, as DuckDB does it: the later of two writers waits here, with no lock that the other one needs.
     database.insert(
@@ -117,8 +133,8 @@ def _write(
         [(snapshot.id, snapshot.time, snapshot.schema_version, snapshot.next_catalog_id, snapshot.next_file_id)],
     )
     row_ids = first_row_ids(database, staging)
-    targets = inlined_targets(database, staging, numbering)
-    if create:
+    targets = inlined_targets(database, staging, numbering) if made is None else made
+    if made is None:
         create_tables(database, targets.values())
     end_rows(database, staging, numbering.real)
     for table in staging.added:

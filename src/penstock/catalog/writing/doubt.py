@@ -42,9 +42,8 @@ def _is_there(database: Database, staging: Staging, made: Snapshot) -> bool:
         raise database.doubt()
     if found != made or database.fractional_seconds:
         return found == made
-    if known is None:  # another writer may have done the same in the same second
-        raise database.doubt()
-    return False
+    # Another writer may have done the same in the same second; or it is ours, and somebody has merged its files since.
+    raise database.doubt()
 
 
 def _knows_files(database: Database, staging: Staging) -> bool | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -51,8 +52,11 @@ def _existing(database: Database, table_id: int, columns: tuple[Column, ...], nu
 
 def _new(database: Database, table_id: int, schema_version: int, columns: tuple[Column, ...]) -> InlinedTarget:
     name = inlined_table_name(table_id, schema_version)
-    # Made before its commit, it may be in the way of another program that is about to make one for the same numbers.
-    return InlinedTarget(table_id, schema_version, columns, name if database.transactional_ddl else name + _OURS, False)
+    if not database.transactional_ddl:
+        # Made before its commit, it may be in the way of another program that is about to make one for the same
+        # numbers, or of our own next try, where the user may not drop it.
+        name += f"_{secrets.token_hex(4)}{_OURS}"
+    return InlinedTarget(table_id, schema_version, columns, name, False)
 
 
 def has_place(database: Database, staging: Staging, table_id: int, columns: tuple[Column, ...]) -> bool:
@@ -104,7 +108,7 @@ def _drop_leftovers(database: Database) -> None:
     registered = {name for (name,) in database.query("SELECT table_name FROM ducklake_inlined_data_tables")}
     for name in sorted(database.tables("ducklake_inlined_data_") - registered):
         if name.endswith(_OURS):
-            with suppress(CatalogError):  # of a user who may not drop: an empty table that nobody reads does no harm
+            with suppress(CatalogError):  # of a user who may not drop: an empty table of no use does no harm
                 database.execute(f"DROP TABLE IF EXISTS {database.identifier(name)}")
 
 
