@@ -48,7 +48,7 @@ def writing_tasks(spark: SparkSession, directory: str | None, write_id: str) -> 
     """
     context, tag = spark.sparkContext, f"penstock-{uuid4()}"
     files = TaskFiles()
-    tags = {tag, session_tag(spark)} - context.getJobTags()  # jobs may run in a session of their own
+    tags = {tag, session_tag(spark)} - set(context.getJobTags())  # jobs may run in a session of their own
     for one in tags:
         context.addJobTag(one)
     try:
