@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from penstock.lance.definition import Definition
 from penstock.lance.healing import Step, history, overwrites
 from penstock.lance.leaf_columns import COLUMNS, Known, columns_text, leaf_columns, noted_columns
-from penstock.lance.leaves import READ_VERSION, UNCHECKED, Leaf
+from penstock.lance.leaves import NOTED_VERSION, READ_VERSION, UNCHECKED, Leaf
 from penstock.lance.manifest import Entry
+from penstock.lance.noting import known_now
 from penstock.lance.store import Store
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ BYTES, ROWS = "lance.partitioning.bytes", "lance.partitioning.rows"
 def leaf_now(definition: Definition, store: Store, leaf: Leaf, dataset: LanceDataset) -> Leaf:
     """A leaf at another version, with its columns there. What other programs have written since is not checked yet."""
     steps = history(dataset, leaf.version) if leaf.version else []
-    known = leaf.columns or (_columns_before(definition, store, leaf) if steps else ())
+    known = known_now(definition, leaf, dataset)
+    known = known or (_columns_before(definition, store, leaf) if steps else ())
     columns = leaf_columns(definition, leaf.object_id, dataset, known, any(overwrites(step) for step in steps))
     kept = list(takewhile(lambda step: step.writer is None or not overwrites(step), steps))
     checked = (leaf.checked or len(kept) < len(steps)) and not any(brings_values(step) for step in kept)
@@ -31,6 +33,7 @@ def leaf_now(definition: Definition, store: Store, leaf: Leaf, dataset: LanceDat
         version=dataset.version,
         columns=noted_columns(columns, dataset),
         checked=checked or not leaf.own,
+        noted=None,
     )
 
 
@@ -43,6 +46,7 @@ def entry_showing(entry: Entry, leaf: Leaf, dataset: LanceDataset) -> Entry:
         {
             READ_VERSION: str(dataset.version),
             COLUMNS: columns_text(leaf.columns),
+            NOTED_VERSION: None,
             BYTES: str(size),
             ROWS: str(rows),
             UNCHECKED: None if leaf.checked else "true",
