@@ -149,6 +149,23 @@ def test_columns_of_others_stay_what_they_are_when_their_names_get_another_meani
         told(namespace)
 
 
+@pytest.mark.parametrize("columns", [3, 120])
+def test_what_columns_are_is_known_of_leaves_of_any_width(spark: SparkSession, tmp_path: Path, columns: int) -> None:
+    schema = pa.schema([(f"v{number}", pa.int32()) for number in range(columns)])
+    namespace = penstock.lance.create(str(tmp_path), "n", schema, partitioned_by=["v0"], spark=spark)
+    namespace.append(spark.range(1).selectExpr(*(f"{number} AS v{number}" for number in range(columns))))
+    [path] = listed_leaves(tmp_path, "n").values()
+    lance.dataset(path).alter_columns(*({"path": name, "data_type": pa.int64()} for name in ("v1", "v2")))
+    namespace.adopt()
+    for old, new in [("v1", "other"), ("v2", "v1"), ("other", "v2")]:
+        lance.dataset(path).alter_columns({"path": old, "name": new})
+    namespace.adopt()
+    assert namespace.read().select("v1", "v2").collect() == [(1, 2)]
+    namespace.rename_column("v1", "z")
+    namespace.add_column("v1 INT")
+    assert namespace.read().select("z", "v1", "v2").collect() == [(1, None, 2)]
+
+
 # Rows that pylance adds to our leaves
 
 

@@ -125,7 +125,7 @@ class Turn:
     def shown(self, entry: Entry, dataset: LanceDataset) -> Entry:
         """A leaf's entry that shows this version of it: what others have done since the last one is adopted."""
         leaf = leaf_of(entry, self.name, self.definition.fields)
-        return entry_showing(entry, leaf_now(self.definition, self.store, leaf, dataset), dataset)
+        return entry_showing(self.definition, entry, leaf_now(self.definition, self.store, leaf, dataset), dataset)
 
     def beat(self) -> None:
         """Show that this writer lives, if it has not done so for a while."""

@@ -39,7 +39,7 @@ def entry_noting(definition: Definition, store: Store, entry: Entry, leaf: Leaf)
     if dataset is None:
         return entry  # only declared, or gone
     columns = leaf_columns(definition, leaf.object_id, dataset, known_now(definition, leaf, dataset))
-    text = columns_text(noted_columns(columns, dataset))
+    text = columns_text(noted_columns(columns, dataset), definition, dataset.schema)
     version = str(dataset.version) if leaf.version is None else None
     return entry.with_properties({COLUMNS: text, NOTED_VERSION: version})
 
