@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import ConflictError, NotFoundError
 from penstock.lance.definition import Definition
 from penstock.lance.healing import WRITE, healed, history, undone
-from penstock.lance.leaves import READ_VERSION, Leaf, leaf_of, missing_leaf
-from penstock.lance.manifest import Entry, Manifest, OutrunError, State
+from penstock.lance.leaves import Leaf, leaf_of, missing_leaf
+from penstock.lance.manifest import READ_VERSION, Entry, Manifest, OutrunError, State
 from penstock.lance.names import join, parts
 from penstock.lance.showing import brings_values, entry_showing, leaf_now
 from penstock.lance.store import Store

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from penstock.errors import NotFoundError
 from penstock.lance.definition import PartitionField
 from penstock.lance.leaf_columns import Known, known_columns
-from penstock.lance.manifest import Entry, State
+from penstock.lance.manifest import READ_VERSION, Entry, State
 from penstock.lance.names import encode, join, parts, split
 from penstock.lance.store import Store
 
 VALUES = "lance.partitioning.values"
-READ_VERSION = "lance.partitioning.read-version"
 UNCHECKED = "lance.partitioning.unchecked"
 NOTED_VERSION = "lance.partitioning.columns-version"
 Values = tuple[str | None, ...]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from penstock.lance.definition import Definition
 from penstock.lance.healing import Step, history, overwrites
 from penstock.lance.leaf_columns import COLUMNS, Known, columns_text, leaf_columns, noted_columns
-from penstock.lance.leaves import NOTED_VERSION, READ_VERSION, UNCHECKED, Leaf
-from penstock.lance.manifest import Entry
+from penstock.lance.leaves import NOTED_VERSION, UNCHECKED, Leaf
+from penstock.lance.manifest import READ_VERSION, Entry
 from penstock.lance.noting import known_now
 from penstock.lance.store import Store
 
