@@ -101,9 +101,10 @@ class Writer:
         ids, countries = zip(*rows, strict=True)
         arrays = [pa.array(ids, pa.int64()), pa.array([batch] * len(ids)), pa.array(countries, pa.string())]
         job = job or write_job(scan)
-        with journal(scan.store, job.write_id):
-            told = list(job([pa.RecordBatch.from_arrays(arrays, schema=scan.definition.schema)]))
-        return job, [pickle.loads(batch["written"][0].as_py()) for batch in told]
+        with journal(scan.store, job.write_id) as told:
+            done = job([pa.RecordBatch.from_arrays(arrays, schema=scan.definition.schema)])
+            told += [pickle.loads(batch["written"][0].as_py()) for batch in done]
+        return job, told
 
     def overwrite(self, batch: str, rows: Iterable[tuple[int, str | None]]) -> int:
         scan = self.scan()

@@ -24,8 +24,8 @@ from penstock.lance.definition import SCHEMA as SCHEMA_PROPERTY
 from penstock.lance.evolution import add_column, drop_column, rename_column
 from penstock.lance.field_ids import field_id, numbered, sources_of, with_id
 from penstock.lance.leaf_columns import Known, former_names, leaf_schema, matches, renamed, same_shape
-from penstock.lance.leaves import READ_VERSION, Leaf, Values, entries_for, leaf_of, object_id
-from penstock.lance.manifest import Entry
+from penstock.lance.leaves import Leaf, Values, entries_for, leaf_of, object_id
+from penstock.lance.manifest import READ_VERSION, Entry
 from penstock.lance.pruning import Pruner
 from penstock.lance.schemas import columns_for
 from penstock.model.types import parse_type

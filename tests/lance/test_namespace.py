@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 import penstock
 import penstock.lance
 from lance_judges import by_duckdb, by_pylance, check_manifest, client, in_order, listed_leaves, properties
+from lance_writers import Writer
 
 SCHEMA = "id BIGINT NOT NULL, event_date DATE, country STRING, city STRING, ts TIMESTAMP, amount DECIMAL(38,2)"
 HOSTILE = (
@@ -109,6 +110,21 @@ def test_a_manifest_with_doubles_is_mended_by_the_next_write(
         client(tmp_path).create_namespace(CreateNamespaceRequest(id=["refused"]))
     assert rows_of(namespace.read()) == rows_of(rows)
     namespace.append(rows.limit(0))
+    check_manifest(tmp_path)
+
+
+def test_of_a_doubled_leaf_the_newest_version_is_read(tmp_path: Path) -> None:
+    writer = Writer.create(tmp_path)
+    uri = str(tmp_path / "__manifest")
+    writer.append("first", [(1, "US")])
+    old = lance.dataset(uri).to_table()
+    writer.append("second", [(2, "US")])
+    new = lance.dataset(uri).to_table()
+    for rows in ([old, new], [new, old]):
+        lance.write_dataset(pa.concat_tables(rows), uri, mode="overwrite")
+        assert writer.ids() == [1, 2]
+    writer.append("third", [(3, "US")])
+    assert writer.ids() == [1, 2, 3]
     check_manifest(tmp_path)
 
 

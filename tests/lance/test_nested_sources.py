@@ -97,6 +97,9 @@ def test_fields_of_structs_and_whole_lists_make_partitions(spark: SparkSession, 
     namespace.delete("s.a = 'x'")
     assert [row.id for row in namespace.read().orderBy("id").collect()] == [3, 4]
     assert namespace.partitioned_by == fields
+    for name, named in [("S", r"'S' is partitioned by \(by s\.a\)"), ("tags", "'tags' is partitioned by, so")]:
+        with pytest.raises(penstock.InvalidError, match=named):
+            namespace.drop_column(name)
 
 
 def test_a_nested_source_of_another_writer(spark: SparkSession, tmp_path: Path) -> None:

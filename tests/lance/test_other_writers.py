@@ -118,6 +118,54 @@ def test_a_column_that_may_be_another_by_now_is_an_error(tmp_path: Path, namespa
     assert told(namespace) == [(1, "EU", None)]
 
 
+def test_columns_of_others_stay_what_they_are_when_their_names_get_another_meaning(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    namespace = penstock.lance.create(
+        str(tmp_path), "n", "id INT, c STRING, d STRING", partitioned_by=["c"], spark=spark
+    )
+    rows = pa.table({"id": pa.array([1], pa.int32()), "c": ["a"], "d": ["x"]})
+    leaf = foreign_leaf(tmp_path, ["c=a"], rows)
+    client(tmp_path).declare_table(DeclareTableRequest(id=["n", "c=declared"]))
+    namespace.rename_column("c", "region")
+    namespace.add_column("c STRING")
+    namespace.drop_column("d")
+    namespace.add_column("d STRING")
+    lance.write_dataset(rows.set_column(0, "id", pa.array([2], pa.int32())), leaf, mode="append")  # shows at once
+    assert told(namespace) == [(1, "a", None, None), (2, "a", None, None)]
+    assert namespace.delete("region IS NULL OR c = 'a'") is None
+    foreign_leaf(tmp_path, ["region=b"], pa.table({"region": ["b"], "c": ["its own"], "d": ["too"]}))
+    assert told(namespace, "region = 'b'") == [(None, "b", "its own", "too")]
+    # made anew, it is as they name it now
+    lance.write_dataset(pa.table({"d": ["y"], "c": ["z"], "region": ["a"]}), leaf, mode="overwrite")
+    assert told(namespace, "region = 'a'") == [(None, "a", "z", "y")]
+    lance.write_dataset(rows, leaf, mode="overwrite")
+    namespace.rename_column("c", "e")
+    namespace.add_column("c STRING")
+    assert told(namespace, "e = 'a'") == [(1, None, "a", "x", None)]
+    lance.write_dataset(rows, leaf, mode="append")
+    lance.write_dataset(rows, leaf, mode="append").cleanup_old_versions(timedelta(0))
+    with pytest.raises(penstock.InvalidError, match=r"n\$c=a: nobody can tell.*'id', 'c', 'd'.*write it anew"):
+        told(namespace)
+
+
+@pytest.mark.parametrize("columns", [3, 120])
+def test_what_columns_are_is_known_of_leaves_of_any_width(spark: SparkSession, tmp_path: Path, columns: int) -> None:
+    schema = pa.schema([(f"v{number}", pa.int32()) for number in range(columns)])
+    namespace = penstock.lance.create(str(tmp_path), "n", schema, partitioned_by=["v0"], spark=spark)
+    namespace.append(spark.range(1).selectExpr(*(f"{number} AS v{number}" for number in range(columns))))
+    [path] = listed_leaves(tmp_path, "n").values()
+    lance.dataset(path).alter_columns(*({"path": name, "data_type": pa.int64()} for name in ("v1", "v2")))
+    namespace.adopt()
+    for old, new in [("v1", "other"), ("v2", "v1"), ("other", "v2")]:
+        lance.dataset(path).alter_columns({"path": old, "name": new})
+    namespace.adopt()
+    assert namespace.read().select("v1", "v2").collect() == [(1, 2)]
+    namespace.rename_column("v1", "z")
+    namespace.add_column("v1 INT")
+    assert namespace.read().select("z", "v1", "v2").collect() == [(1, None, 2)]
+
+
 # Rows that pylance adds to our leaves
 
 

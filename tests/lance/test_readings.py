@@ -117,17 +117,25 @@ def test_truncated_decimals_of_any_reading(value: int, width: int, cut: Any, uni
     assert may_hold(Truncate(width), str(decimal(cut(value, width * unit))), DECIMAL, wanted)
 
 
-def utf16_prefix(text: str, width: int) -> str:
-    return text.encode("utf-16-le")[: 2 * width].decode("utf-16-le", errors="replace")
+def utf16_prefix(text: str, width: int, half: str) -> str:
+    return text.encode("utf-16-le")[: 2 * width].decode("utf-16-le", errors=half)
 
 
 TEXTS = st.text("a?é€😀\ufffd%2F +\U0010ffff\ud7ff", max_size=6)
 
 
-@given(TEXTS, st.integers(1, 4), st.booleans(), st.sampled_from([str, quote, quote_plus]), st.data())
-@example("😀😀", 3, True, str, None)
-def test_truncated_texts_of_any_reading(text: str, width: int, utf16: bool, spelled: Any, data: Any) -> None:
-    name = spelled(utf16_prefix(text, width) if utf16 else text[:width])
+@given(
+    TEXTS,
+    st.integers(1, 4),
+    st.sampled_from([None, "replace", "ignore"]),
+    st.sampled_from([str, quote, quote_plus]),
+    st.data(),
+)
+@example("😀😀", 3, "replace", str, None)
+@example(" 😀😀😀", 4, "ignore", str, None)
+@example("\U0010ffff\U0010ffff", 3, "ignore", str, None)
+def test_truncated_texts_of_any_reading(text: str, width: int, half: str | None, spelled: Any, data: Any) -> None:
+    name = spelled(text[:width] if half is None else utf16_prefix(text, width, half))
     wanted = ValueSet.points([text]) if data is None else data.draw(around(text, TEXTS))
     assert may_hold(Truncate(width), name, TEXT, wanted)
 
@@ -136,7 +144,8 @@ def test_truncated_texts_of_any_reading(text: str, width: int, utf16: bool, spel
     ("width", "name", "held", "left_out"),
     [
         (3, "abc", ["abc", "abcz", "abc\U0010ffff"], ["ab", "abd", "abb\U0010ffff"]),
-        (3, "ab", ["ab"], ["abc", "a", "b"]),
+        (3, "ab", ["ab", "ab😀x", "ab\U0010ffff"], ["abc", "ab\uffff", "a", "ac", "b"]),
+        (4, "ab", ["ab"], ["ab😀"]),
         (2, "a%2F", ["a/", "a/b"], ["a%2F", "a0"]),
         (4, "a%2F", ["a/", "a%2F", "a%2Fx"], ["a/b", "a%2E"]),
         (2, "😀", ["😀", "😀x"], ["😁"]),

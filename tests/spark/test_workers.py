@@ -61,6 +61,11 @@ def bare_python(tmp_path: Path) -> Path:
     return python
 
 
+def test_every_job_travels_to_the_workers_so_that_they_can_say_what_they_lack() -> None:
+    source = Path(penstock.__file__).parent
+    assert [path.name for path in source.rglob("*.py") if ".mapInArrow(" in path.read_text()] == ["workers.py"]
+
+
 def test_workers_without_penstock(file_catalog: Catalog, bare_python: Path) -> None:
     source = str(Path(penstock.__file__).parents[1])
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYSPARK_PYTHON")}

@@ -26,6 +26,7 @@ from penstock.predicates import And, ColumnIn
 from penstock.predicates.domains import within
 from penstock.predicates.values import NAN, NULL, Scalar, ValueSet
 from penstock.spark.tasks import raised_by_tasks
+from penstock.spark.workers import map_in_workers
 
 REPORT = "leaf string, problem string, rows bigint, detail string"
 _COUNTED = "leaf string, rows bigint"
@@ -112,7 +113,7 @@ def misplaced_rows(scan: Scan) -> dict[str, int]:
     job = CheckJob(scan.definition, scan.columns_by_id, leaves)
     rows = scan.frame(addresses=True).select(*(f"`{name}`" for name in names), LEAF)
     with raised_by_tasks():
-        counted = rows.mapInArrow(job, _COUNTED).groupBy("leaf").sum("rows").collect()
+        counted = map_in_workers(rows, job, _COUNTED).groupBy("leaf").sum("rows").collect()
     return {row[0]: row[1] for row in counted}
 
 

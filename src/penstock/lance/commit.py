@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import ConflictError, NotFoundError
 from penstock.lance.definition import Definition
 from penstock.lance.healing import WRITE, healed, history, undone
-from penstock.lance.leaves import READ_VERSION, Leaf, leaf_of, missing_leaf
-from penstock.lance.manifest import Entry, Manifest, OutrunError, State
+from penstock.lance.leaves import Leaf, leaf_of, missing_leaf
+from penstock.lance.manifest import READ_VERSION, Entry, Manifest, OutrunError, State
 from penstock.lance.names import join, parts
 from penstock.lance.showing import brings_values, entry_showing, leaf_now
 from penstock.lance.store import Store
@@ -125,7 +125,7 @@ class Turn:
     def shown(self, entry: Entry, dataset: LanceDataset) -> Entry:
         """A leaf's entry that shows this version of it: what others have done since the last one is adopted."""
         leaf = leaf_of(entry, self.name, self.definition.fields)
-        return entry_showing(entry, leaf_now(self.definition, self.store, leaf, dataset), dataset)
+        return entry_showing(self.definition, entry, leaf_now(self.definition, self.store, leaf, dataset), dataset)
 
     def beat(self) -> None:
         """Show that this writer lives, if it has not done so for a while."""

@@ -44,9 +44,13 @@ def add_column(definition: Definition, item: pa.Field) -> Definition:
 
 def drop_column(definition: Definition, name: str) -> Definition:
     place = _place(definition, name)
-    number = field_id(definition.schema.field(place))
-    if any(number in field.sources for field in definition.fields):
-        raise InvalidError(f"column {name!r} is partitioned by, so it cannot be dropped; make a new namespace")
+    sources = [definition.source(number) for field in definition.fields for number in field.sources]
+    inside = next((source for source in sources if source.path[0] == definition.schema.names[place]), None)
+    if inside is not None:
+        partitioned = "" if len(inside.path) == 1 else f" (by {inside.name})"
+        raise InvalidError(
+            f"column {name!r} is partitioned by{partitioned}, so it cannot be dropped; make a new namespace"
+        )
     if len(definition.schema) == 1:
         raise InvalidError(f"column {name!r} is the only one; a namespace has at least one")
     return replace(definition, schema=definition.schema.remove(place))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
 COLUMNS = "lance.partitioning.columns"
-_MOST_NOTED = 100  # columns: the manifest is written whole with every change. Of wider leaves their old version tells.
+_MOST_NOTED = 100  # columns, if they have ids of their own: the manifest is written whole with every change.
 _NOT_OURS = -1
 
 
@@ -44,9 +44,14 @@ def noted_columns(columns: Mapping[int, str], dataset: LanceDataset) -> tuple[Kn
     return tuple(Known(ids.get(name, _NOT_OURS), number, name) for name, number in lance_fields(dataset).items())
 
 
-def columns_text(known: Sequence[Known]) -> str | None:
-    """The text for a leaf's entry; None for very many."""
-    return json.dumps(known) if len(known) <= _MOST_NOTED else None
+def columns_text(known: Sequence[Known], definition: Definition, leaf: pa.Schema) -> str:
+    """The text for a leaf's entry: of very many columns, those alone that their ids and names do not tell."""
+    names = {field_id(item): item.name for item in definition.schema}
+
+    def tells(one: Known) -> bool:
+        return FIELD_ID in (leaf.field(one.name).metadata or {}) and names.get(one.id, one.name) == one.name
+
+    return json.dumps(known if len(known) <= _MOST_NOTED else [one for one in known if not tells(one)])
 
 
 def lance_fields(dataset: LanceDataset) -> dict[str, int]:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from penstock.errors import NotFoundError
 from penstock.lance.definition import PartitionField
 from penstock.lance.leaf_columns import Known, known_columns
-from penstock.lance.manifest import Entry, State
+from penstock.lance.manifest import READ_VERSION, Entry, State
 from penstock.lance.names import encode, join, parts, split
 from penstock.lance.store import Store
 
 VALUES = "lance.partitioning.values"
-READ_VERSION = "lance.partitioning.read-version"
 UNCHECKED = "lance.partitioning.unchecked"
+NOTED_VERSION = "lance.partitioning.columns-version"
 Values = tuple[str | None, ...]
 
 
@@ -34,6 +34,7 @@ class Leaf:
     own: bool = True
     columns: tuple[Known, ...] = ()  # as they were at that version, where a writer of ours has noted them
     checked: bool = True
+    noted: int | None = None  # the version that the columns were noted at, where that is not the one to read
 
     @property
     def is_empty(self) -> bool:
@@ -52,7 +53,7 @@ def leaves_of(state: State, name: str, fields: Sequence[PartitionField]) -> list
 
 
 def leaf_of(entry: Entry, name: str, fields: Sequence[PartitionField]) -> Leaf:
-    version = entry.properties.get(READ_VERSION)
+    version, noted = (entry.properties.get(key) for key in (READ_VERSION, NOTED_VERSION))
     levels = parts(entry.object_id)[len(parts(name)) :]
     recorded = _recorded(entry.properties, len(fields))
     values = recorded or _named(levels, fields)
@@ -65,6 +66,7 @@ def leaf_of(entry: Entry, name: str, fields: Sequence[PartitionField]) -> Leaf:
         recorded is not None,
         known_columns(entry.properties),
         UNCHECKED not in entry.properties,
+        int(noted) if noted else None,
     )
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
 MANIFEST = "__manifest"
+READ_VERSION = "lance.partitioning.read-version"  # of a table: the one that readers see
 
 
 @dataclass(frozen=True)
@@ -137,12 +138,24 @@ def _entry(row: Mapping[str, Any]) -> Entry:
 
 
 def _distinct(rows: pa.Table) -> pa.Table:
-    """One row for each object, the first: Lance's client refuses to change a manifest that has two."""
+    """One row for each object: Lance's client refuses to change a manifest that has two.
+
+    Of a table that is the row that shows its newest version. Of others nothing tells which is newer, and it is the
+    first: a client that makes again what is there adds its row behind, without our properties.
+    """
     ids = rows["object_id"].to_pylist()
     if len(set(ids)) == len(ids):
         return rows
-    first = {object_id: place for place, object_id in reversed(list(enumerate(ids)))}
-    return rows.take(pa.array(sorted(first.values())))
+    chosen: dict[str, tuple[int, Entry]] = {}
+    for place, entry in enumerate(map(_entry, rows.to_pylist())):
+        _, other = chosen.get(entry.object_id, (place, None))
+        if other is None or (entry.location == other.location and _shown(entry) > _shown(other)):
+            chosen[entry.object_id] = place, entry
+    return rows.take(pa.array(sorted(place for place, _ in chosen.values())))
+
+
+def _shown(entry: Entry) -> int:
+    return int(entry.properties.get(READ_VERSION, -1))
 
 
 def _replaced(rows: pa.Table, changed: Mapping[str, Entry], removed: Iterable[str]) -> pa.Table:

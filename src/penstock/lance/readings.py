@@ -26,6 +26,7 @@ _NULLS = {"", "null", "none", "nil", "na", "n", "nan", "nat", "undefined", "unkn
 _MOST_DIGITS = 38
 _PUNCTUATION = re.compile(r"[\W_]+")
 _REPLACEMENTS = ("\ufffd", "?")  # half a character of UTF-16, as encoders write it
+_FIRST_OF_TWO_UNITS = "\U00010000"
 _TIMESTAMP = Type("timestamp")
 _Reading = int | tuple[int, int]  # a part of the calendar, or the microseconds of what is counted from 1970
 
@@ -122,16 +123,23 @@ def _held(transform: Identity | Truncate, text: str, type: Type) -> ValueSet | N
 
 
 def _with_prefix(text: str, width: int) -> ValueSet | None:
-    """Texts cut to this one, where a character is a code point or a unit of UTF-16."""
+    """Texts cut to this one, where a character is a code point or a unit of UTF-16; a half one may be left out."""
     units = len(text.encode("utf-16-le", errors="surrogatepass")) // 2
     if len(text) > width:
         return None
-    if units < width:
+    if units < width - 1:
         return ValueSet.points([text])
+    if units == width - 1:
+        halved = Interval(Cut(text + _FIRST_OF_TWO_UNITS), _after(text))
+        return ValueSet.points([text]) | ValueSet.of([halved])
     stem = text[:-1] if text.endswith(_REPLACEMENTS) else text
+    return ValueSet.of([Interval(Cut(stem), _after(stem))])
+
+
+def _after(stem: str) -> Cut | None:
+    """Where the texts end that begin so; None where all later ones do."""
     last = stem.rstrip("\U0010ffff")
-    after = None if not last else Cut(last[:-1] + _next_character(last[-1]))
-    return ValueSet.of([Interval(Cut(stem), after)])
+    return None if not last else Cut(last[:-1] + _next_character(last[-1]))
 
 
 def _next_character(character: str) -> str:

@@ -19,6 +19,7 @@ from penstock.lance.field_ids import field_id
 from penstock.lance.filters import quoted, scan_filter
 from penstock.lance.leaf_columns import leaf_columns
 from penstock.lance.leaves import Leaf, missing_leaf
+from penstock.lance.noting import known_now
 from penstock.lance.pruning import Pruner
 from penstock.lance.reader import FRAGMENT, Reader
 from penstock.lance.store import Store
@@ -98,7 +99,8 @@ class Scan:
 
     def columns_of(self, leaf: Leaf, dataset: LanceDataset) -> dict[int, str]:
         """The names of the namespace's columns in a leaf, by their ids."""
-        return leaf_columns(self.definition, leaf.object_id, dataset, leaf.columns)
+        known = known_now(self.definition, leaf, dataset)
+        return leaf_columns(self.definition, leaf.object_id, dataset, known)
 
 
 @dataclass(frozen=True)

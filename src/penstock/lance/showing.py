@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from penstock.lance.definition import Definition
 from penstock.lance.healing import Step, history, overwrites
 from penstock.lance.leaf_columns import COLUMNS, Known, columns_text, leaf_columns, noted_columns
-from penstock.lance.leaves import READ_VERSION, UNCHECKED, Leaf
-from penstock.lance.manifest import Entry
+from penstock.lance.leaves import NOTED_VERSION, UNCHECKED, Leaf
+from penstock.lance.manifest import READ_VERSION, Entry
+from penstock.lance.noting import known_now
 from penstock.lance.store import Store
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ BYTES, ROWS = "lance.partitioning.bytes", "lance.partitioning.rows"
 def leaf_now(definition: Definition, store: Store, leaf: Leaf, dataset: LanceDataset) -> Leaf:
     """A leaf at another version, with its columns there. What other programs have written since is not checked yet."""
     steps = history(dataset, leaf.version) if leaf.version else []
-    known = leaf.columns or (_columns_before(definition, store, leaf) if steps else ())
+    known = known_now(definition, leaf, dataset)
+    if any(step.writer is None for step in steps):
+        known = _columns_before(definition, store, leaf, known)
     columns = leaf_columns(definition, leaf.object_id, dataset, known, any(overwrites(step) for step in steps))
     kept = list(takewhile(lambda step: step.writer is None or not overwrites(step), steps))
     checked = (leaf.checked or len(kept) < len(steps)) and not any(brings_values(step) for step in kept)
@@ -31,10 +34,11 @@ def leaf_now(definition: Definition, store: Store, leaf: Leaf, dataset: LanceDat
         version=dataset.version,
         columns=noted_columns(columns, dataset),
         checked=checked or not leaf.own,
+        noted=None,
     )
 
 
-def entry_showing(entry: Entry, leaf: Leaf, dataset: LanceDataset) -> Entry:
+def entry_showing(definition: Definition, entry: Entry, leaf: Leaf, dataset: LanceDataset) -> Entry:
     """The entry of a leaf that shows this version of it."""
     fragments = [fragment.metadata for fragment in dataset.get_fragments()]
     size = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
@@ -42,7 +46,8 @@ def entry_showing(entry: Entry, leaf: Leaf, dataset: LanceDataset) -> Entry:
     return entry.with_properties(
         {
             READ_VERSION: str(dataset.version),
-            COLUMNS: columns_text(leaf.columns),
+            COLUMNS: columns_text(leaf.columns, definition, dataset.schema),
+            NOTED_VERSION: None,
             BYTES: str(size),
             ROWS: str(rows),
             UNCHECKED: None if leaf.checked else "true",
@@ -60,9 +65,9 @@ def brings_values(step: Step) -> bool:
     return step.writer is None and not nameless and not isinstance(step.operation, harmless)
 
 
-def _columns_before(definition: Definition, store: Store, leaf: Leaf) -> tuple[Known, ...]:
-    """The columns of a leaf whose entry does not tell them, at the version that it shows."""
+def _columns_before(definition: Definition, store: Store, leaf: Leaf, known: tuple[Known, ...]) -> tuple[Known, ...]:
+    """All columns of a leaf at the version that it shows: its entry may tell of some alone."""
     before = store.find(leaf.location, leaf.version)
     if before is None:
-        return ()  # it was cleaned up
-    return noted_columns(leaf_columns(definition, leaf.object_id, before, ()), before)
+        return known  # it was cleaned up
+    return noted_columns(leaf_columns(definition, leaf.object_id, before, known), before)

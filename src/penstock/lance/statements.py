@@ -18,6 +18,7 @@ from penstock.lance.field_ids import field_count
 from penstock.lance.leaf_columns import leaf_schema
 from penstock.lance.leaves import Leaf, Values, entries_for, leaves_of
 from penstock.lance.manifest import Entry, Manifest
+from penstock.lance.noting import entry_noting, is_noted
 from penstock.lance.scan import Scan
 from penstock.lance.store import Store
 from penstock.lance.writing import WriteJob, WrittenLeaf, new_write_id, run
@@ -229,8 +230,12 @@ def _remove_unused(store: Store, one: Gathered, leaf: Leaf | None) -> None:
 
 
 def change_definition(manifest: Manifest, scan: Scan, properties: Mapping[str, str], operation: str, what: str) -> int:
-    """Change what the root says of the namespace; no leaf is touched."""
+    """Change what the root says of the namespace; no leaf is touched. Of those that go by the names it is noted what
+    these have meant so far."""
     with turn(manifest, scan.name, scan.definition, new_write_id()) as mine:
         root = mine.state.entry(scan.name)
         assert root is not None  # or the turn would not have begun
-        return mine.publish([root.with_properties(properties)], [], operation, column=what)
+        tables = [(entry, mine.leaf(entry.object_id)) for entry in mine.state.below(scan.name) if entry.kind == "table"]
+        others = [(entry, leaf) for entry, leaf in tables if leaf is not None and not is_noted(entry, leaf)]
+        noted = each(mine, others, lambda one: entry_noting(scan.definition, mine.store, *one))
+        return mine.publish([root.with_properties(properties), *noted], [], operation, column=what)

@@ -24,6 +24,7 @@ from penstock.lance.healing import as_others_left
 from penstock.lance.leaf_columns import leaf_columns, leaf_schema
 from penstock.lance.leaves import Leaf, Values, object_id
 from penstock.lance.names import directory
+from penstock.lance.noting import known_now
 from penstock.lance.partition_values import partition_texts
 from penstock.lance.store import Store
 from penstock.model.columns import Column
@@ -129,7 +130,8 @@ class WriteJob:
         if target is None or not target.version:
             return None, self._new(rows, leaf)
         dataset, made_anew = as_others_left(self.store, target)
-        columns = leaf_columns(self.definition, leaf, dataset, target.columns, made_anew)
+        known = known_now(self.definition, target, dataset)
+        columns = leaf_columns(self.definition, leaf, dataset, known, made_anew)
         return dataset, self._fitted(rows, dataset.schema, columns, leaf)
 
     def _mode(self, location: str, dataset: LanceDataset | None) -> str:

@@ -1,0 +1,69 @@
+"""What is noted of the columns of other programs' leaves, which carry no ids and are read as they are now.
+
+Before the namespace's names change their meaning, the manifest tells which of its columns each of theirs is. A leaf
+that is made anew after that goes by the names of that time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import InvalidError
+from penstock.lance.definition import Definition
+from penstock.lance.healing import history
+from penstock.lance.leaf_columns import (
+    COLUMNS,
+    Known,
+    columns_text,
+    lance_fields,
+    leaf_columns,
+    matches,
+    noted_columns,
+)
+from penstock.lance.leaves import NOTED_VERSION, Leaf
+from penstock.lance.manifest import Entry
+from penstock.lance.store import Store
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+
+def is_noted(entry: Entry, leaf: Leaf) -> bool:
+    """Whether a leaf's entry surely tells what its columns are at the version that is read."""
+    return leaf.is_empty or (leaf.version is not None and leaf.noted is None and COLUMNS in entry.properties)
+
+
+def entry_noting(definition: Definition, store: Store, entry: Entry, leaf: Leaf) -> Entry:
+    """The entry of a leaf that tells what its columns are now."""
+    dataset = store.find(leaf.location, leaf.version)
+    if dataset is None:
+        return entry  # only declared, or gone
+    columns = leaf_columns(definition, leaf.object_id, dataset, known_now(definition, leaf, dataset))
+    text = columns_text(noted_columns(columns, dataset), definition, dataset.schema)
+    version = str(dataset.version) if leaf.version is None else None
+    return entry.with_properties({COLUMNS: text, NOTED_VERSION: version})
+
+
+def known_now(definition: Definition, leaf: Leaf, dataset: LanceDataset) -> tuple[Known, ...]:
+    """What is known of a leaf's columns: nothing any more of one that was made anew since they were noted."""
+    from lance import LanceOperation
+
+    if leaf.noted is None or dataset.version <= leaf.noted:
+        return leaf.columns
+    by_name = matches(definition, dataset.schema)
+    if matches(definition, dataset.schema, leaf.columns, lance_fields(dataset)) == by_name:
+        return ()  # the names say the same: no need to look at what was done to it
+    steps = history(dataset, leaf.noted)
+    if any(isinstance(step.operation, LanceOperation.Overwrite) for step in steps):
+        return ()
+    if any(step.done is None for step in steps):
+        raise InvalidError(
+            f"leaf {leaf.object_id}: nobody can tell any more which of the namespace's columns its {_named(leaf)} are,"
+            " for another program has changed it and cleaned up how; write it anew with pylance (mode='overwrite'),"
+            " with the names that the namespace's columns have now"
+        )
+    return leaf.columns
+
+
+def _named(leaf: Leaf) -> str:
+    return ", ".join(repr(one.name) for one in leaf.columns)
