@@ -30,7 +30,8 @@ def linked(tmp_path: Path) -> Path:
     "pattern",
     [
         "**/*.parquet", "*/*.parquet", "*/*/*.parquet", "plain/latest/*.parquet", "plain/l*/*.parquet",
-        "**/latest/*.p*", "me/**/*.parquet", "top/**/*.parquet", "**/deep/*.parquet", "out/**/*.parquet", "plain/?.parquet",
+        "**/latest/*.p*", "me/**/*.parquet", "top/**/*.parquet", "**/deep/*.parquet", "out/**/*.parquet",
+        "plain/?.parquet",
     ],
 )  # fmt: skip
 def test_links(linked: Path, pattern: str) -> None:
