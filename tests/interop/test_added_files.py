@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote as quoted
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -83,6 +84,46 @@ def test_hive_partitions_of_control_characters(file_catalog: Catalog, spark: Spa
     with penstock.attach(file_catalog.uri, read_only=True, spark=spark) as lake:
         assert dict(map(tuple, lake.table("t").read().collect())) == expected
         assert lake.table("t").read().where("region = 'a\\u001fb'").count() == 1
+
+
+# Types, texts of directories, and what Spark shows of them: DuckDB's infinities are the ends of Spark's times.
+HIVE_TIMES = [
+    ("DATE", "infinity", "+5881580-07-11"),
+    ("DATE", "-infinity", "-5877641-06-24"),
+    ("DATE", "0044-03-15 (BC)", "-0043-03-15"),
+    ("TIMESTAMP", "-infinity", "-290308-12-21 19:59:05.224193"),
+    ("TIMESTAMP", "2020-01-01 00:00:01.6", "2020-01-01 00:00:01.6"),
+    ("TIMESTAMP_S", "2020-01-01 00:00:01.6", "2020-01-01 00:00:02"),
+    ("TIMESTAMP_S", "1969-12-31 23:59:58.5", "1969-12-31 23:59:58"),
+    ("TIMESTAMP_MS", "2020-01-01 00:00:01.0006", "2020-01-01 00:00:01.001"),
+    ("TIMESTAMP_NS", "1969-12-31 23:59:59.999999999", "1969-12-31 23:59:59.999999"),
+    ("TIMESTAMPTZ", "infinity", "+294247-01-10 04:00:54.775807"),
+    ("TIMESTAMPTZ", "2020-01-01 00:00:00+02", "2019-12-31 22:00:00"),
+]
+
+
+def test_hive_partitions_of_times(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    """Rounded and infinite as DuckDB reads them, also where the session makes NULL of texts that Spark cannot cast."""
+    columns = ", ".join(f"c{number} {kind}" for number, (kind, *_) in enumerate(HIVE_TIMES))
+    path = Path(tmp_path, "hive", *(f"c{number}={quoted(text)}" for number, (_, text, _) in enumerate(HIVE_TIMES)))
+    path.mkdir(parents=True)
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute(f"CREATE TABLE t (id INTEGER, {columns})", *_copy("SELECT 1 AS id", path / "f.parquet"))
+        _add(reference, tmp_path / "hive/**/*.parquet", hive_partitioning=True)
+        [theirs] = reference.rows("SELECT COLUMNS(c -> c <> 'id')::VARCHAR FROM t")
+    assert (theirs[5], theirs[6], theirs[7]) == tuple(shown for *_, shown in HIVE_TIMES[5:8])
+    with penstock.attach(file_catalog.uri, read_only=True, spark=spark) as lake:
+        rows = lake.table("t").read(nanoseconds="truncate").drop("id")
+        exact = lake.table("t").read(nanoseconds="long").select("c8")
+        for ansi in ("true", "false"):
+            spark.conf.set("spark.sql.ansi.enabled", ansi)
+            try:
+                [ours] = rows.selectExpr(*(f"CAST({name} AS STRING)" for name in rows.columns)).collect()
+                assert rows.where("c5 = TIMESTAMP_NTZ'2020-01-01 00:00:02'").count() == 1
+            finally:
+                spark.conf.unset("spark.sql.ansi.enabled")
+            assert list(ours) == [shown for *_, shown in HIVE_TIMES]
+        assert exact.collect() == [(-1,)]
 
 
 @pytest.mark.parametrize(

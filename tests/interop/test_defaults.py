@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
+import penstock
 from interop.catalogs import Catalog
 from interop.compare import assert_same_tables
 from interop.samples import NESTED, PRIMITIVES, storable_in_mysql
@@ -23,6 +24,22 @@ HOSTILE_TEXTS = (
     "'\n'",
     "'CAST(1 AS INT)'",
 )
+
+# Days or microseconds since 1970 of dates and timestamps that Python has not; DuckDB's infinities are its ends.
+FAR_TIMES = [
+    ("DATE", "infinity", 2**31 - 1),
+    ("DATE", "-infinity", 1 - 2**31),
+    ("DATE", "0044-03-15 (BC)", -735160),
+    ("DATE", "12000-01-01", 3663382),
+    ("TIMESTAMP", "infinity", 2**63 - 1),
+    ("TIMESTAMP", "-infinity", 1 - 2**63),
+    ("TIMESTAMP", "0001-12-31 (BC) 23:59:59.999999", -62135596800000001),
+    ("TIMESTAMP_S", "-infinity", 1 - 2**63),
+    ("TIMESTAMP_MS", "infinity", 2**63 - 1),
+    ("TIMESTAMPTZ", "-infinity", 1 - 2**63),
+    ("TIMESTAMPTZ", "12000-01-01 02:00:00+02", 3663382 * 86_400_000_000),
+]
+SINCE_1970 = {"DATE": "unix_date({0})", "TIMESTAMPTZ": "unix_micros({0})"}
 
 
 @PLACES
@@ -82,3 +99,18 @@ def test_default_and_rows_of_one_transaction(file_catalog: Catalog, spark: Spark
         reference.execute("CREATE TABLE t (id INTEGER)", "INSERT INTO t VALUES (100)", "BEGIN")
         reference.execute(*((rows, column) if insert_first else (column, rows)), "COMMIT")
     assert_same_tables(file_catalog, spark, "t")
+
+
+def test_times_that_python_does_not_have(file_catalog: Catalog, spark: SparkSession) -> None:
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute(
+            "CREATE TABLE t (id INTEGER, s STRUCT(a INTEGER))", "INSERT INTO t VALUES (1, {'a': 1})", "BEGIN"
+        )
+        for number, (kind, text, _) in enumerate(FAR_TIMES):
+            reference.execute(f"ALTER TABLE t ADD COLUMN c{number} {kind} DEFAULT '{text}'")
+        reference.execute("ALTER TABLE t ADD COLUMN s.day DATE DEFAULT 'infinity'", "COMMIT")
+    local = "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {0})"
+    numbers = [SINCE_1970.get(kind, local).format(f"c{number}") for number, (kind, *_) in enumerate(FAR_TIMES)]
+    with penstock.attach(file_catalog.uri, read_only=True, spark=spark) as lake:
+        [row] = lake.table("t").read().selectExpr(*numbers, "unix_date(s.day)").collect()
+    assert list(row) == [*(number for *_, number in FAR_TIMES), 2**31 - 1]

@@ -17,6 +17,7 @@ from partitioning.arrays import spark_array
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.model.types import Order, Type, parse_type
 from penstock.partitioning import Bucket, Day, Hour, Identity, Month, Transform, Year, parse_transform
+from penstock.partitioning.arrow import stored
 from penstock.partitioning.texts import text
 from penstock.predicates.calendar import DAY, days_of
 from predicates.samples import POOLS, duckdb_type, samples
@@ -218,6 +219,18 @@ def test_infinite_times_have_no_parts() -> None:
     assert Year().values(days, date).to_pylist() == Year().values(micros, timestamp).to_pylist() == [None, None, "1970"]
     assert Day().values(micros.view(pa.int64()), parse_type("timestamp_ns")).to_pylist() == [None, None, "1"]
     assert Identity().values(days, date).to_pylist() == ["infinity", "-infinity", "1970-01-01"]
+
+
+@pytest.mark.parametrize(("name", "unit"), [("timestamp_ms", 1000), ("timestamp_s", 1_000_000)])
+def test_rounding_near_the_ends_of_time(name: str, unit: int) -> None:
+    """Halves are not added to numbers that have no room for them; what rounds to a number too great is refused."""
+    type, whole = parse_type(name), (2**63 - 1) // unit * unit
+    below = whole + unit // 2 - 1
+    numbers = [below, -below, whole - unit // 2, unit // 2, -unit // 2, unit // 2 - 1, 2**63 - 1, None]
+    rounded = [whole, -whole, whole, unit, -unit, 0, 2**63 - 1, None]
+    assert stored(pa.array(numbers, pa.timestamp("us")), type).to_pylist() == rounded
+    with pytest.raises(InvalidError, match="past the last"):
+        stored(pa.array([below + 1], pa.timestamp("us")), type)
 
 
 def test_values_that_cannot_be_told_are_refused() -> None:

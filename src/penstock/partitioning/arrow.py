@@ -95,8 +95,16 @@ def _finite(numbers: pa.Array, convert: Callable[[pa.Array], pa.Array]) -> pa.Ar
 
 def _rounded(numbers: pa.Array, unit: int) -> pa.Array:
     """Whole units, as DuckDB casts a finer timestamp: halves go away from 1970."""
-    half = pc.if_else(pc.less(numbers, 0), -unit // 2, unit // 2)
-    return pc.multiply(pc.divide(pc.add_checked(numbers, half), unit), unit)
+    whole = pc.multiply(pc.divide(numbers, unit), unit)
+    rest = pc.subtract(numbers, whole)
+    up = pc.greater_equal(rest, unit // 2)
+    down = pc.less_equal(rest, -unit // 2)
+    try:
+        return pc.add_checked(whole, pc.if_else(up, unit, pc.if_else(down, -unit, 0)))
+    except pa.ArrowInvalid as error:
+        raise InvalidError(
+            f"a timestamp rounded to {unit} microseconds is past the last that Spark has; cut it with date_trunc before"
+        ) from error
 
 
 def unscaled(array: pa.Array) -> pa.Array:

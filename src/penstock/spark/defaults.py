@@ -8,12 +8,14 @@ from functools import lru_cache
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.model.columns import Column
 from penstock.model.reshape import select_list
+from penstock.spark.time_texts import spark_date, spark_timestamp
 
 EXISTS_DEFAULT = "EXISTS_DEFAULT"
 # The types whose missing columns Spark's vectorised reader fills with the default in the column's metadata.
@@ -30,8 +32,7 @@ def default_value(column: Column, shown_type: T.DataType) -> SparkColumn:
 
 
 def default_sql(column: Column, shown_type: T.DataType) -> str:
-    value = _typed_default(column, isinstance(shown_type, T.LongType))
-    return _literal(value, shown_type)
+    return _literal(typed_default(column, isinstance(shown_type, T.LongType)), shown_type)
 
 
 def spark_can_fill(read_type: T.DataType, shown_type: T.DataType) -> bool:
@@ -41,29 +42,41 @@ def spark_can_fill(read_type: T.DataType, shown_type: T.DataType) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _typed_default(column: Column, nanoseconds: bool) -> Any:
-    """DuckDB reads its own text of a value, so that no second parser of it is needed."""
+def typed_default(column: Column, nanoseconds: bool) -> pa.Scalar:
+    """The initial default of a column: DuckDB reads its own text of a value, so that no second parser of it is needed.
+
+    `nanoseconds` shows a timestamp_ns as a number. A duckdb.Error where the text is none of the type.
+    """
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         sql = f"SELECT {select_list([column], [], {}, nanoseconds=nanoseconds)}"
-        return connection.execute(sql).to_arrow_table()["v0"][0].as_py()
+        return connection.execute(sql).to_arrow_table()["v0"][0]
 
 
-def _literal(value: Any, kind: T.DataType) -> str:
-    """Spark SQL text of a Python value."""
-    if value is None:
+def _literal(value: pa.Scalar, kind: T.DataType) -> str:
+    """Spark SQL text of a value."""
+    if not value.is_valid:
         return f"CAST(NULL AS {kind.simpleString()})"
     match kind:
         case T.ArrayType():
-            return f"array({', '.join(_literal(item, kind.elementType) for item in value)})"
+            return f"array({', '.join(_literal(item, kind.elementType) for item in value.values)})"
         case T.MapType():
-            pairs = [f"{_literal(k, kind.keyType)}, {_literal(v, kind.valueType)}" for k, v in value]
+            keys, items = value.values.flatten()
+            pairs = [
+                f"{_literal(k, kind.keyType)}, {_literal(v, kind.valueType)}" for k, v in zip(keys, items, strict=True)
+            ]
             return f"map({', '.join(pairs)})"
         case T.StructType():
             fields = [f"{_text(f.name)}, {_literal(value[f.name], f.dataType)}" for f in kind.fields]
             return f"named_struct({', '.join(fields)})"
+        case T.DateType():
+            return f"DATE '{spark_date(value.value)}'"
+        case T.TimestampType():
+            return f"TIMESTAMP_LTZ '{spark_timestamp(value.value)}Z'"
+        case T.TimestampNTZType():
+            return f"TIMESTAMP_NTZ '{spark_timestamp(value.value)}'"
         case _:
-            return _primitive(value, kind)
+            return _primitive(value.as_py(), kind)
 
 
 def _primitive(value: Any, kind: T.DataType) -> str:
@@ -74,11 +87,7 @@ def _primitive(value: Any, kind: T.DataType) -> str:
             return f"X'{value.hex()}'"
         case str():
             return _text(value)
-        case datetime.datetime() if value.tzinfo:
-            return f"TIMESTAMP '{value.astimezone(datetime.UTC).isoformat(' ')}'"
-        case datetime.datetime():
-            return f"TIMESTAMP_NTZ '{value.isoformat(' ')}'"
-        case datetime.date() | datetime.time() | int() | float() | decimal.Decimal():
+        case datetime.time() | int() | float() | decimal.Decimal():
             return f"CAST('{value}' AS {kind.simpleString()})"
         case _:
             raise TypeError(f"no Spark literal for {value!r}")

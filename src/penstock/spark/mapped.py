@@ -12,6 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 from penstock.errors import UnsupportedError
 from penstock.model.columns import Column
 from penstock.model.files import MappedField
+from penstock.spark.hive_values import castable
 from penstock.spark.types import Conversion, Reading
 from penstock.storage.paths import hive_values
 
@@ -22,6 +23,7 @@ class MappedReading:
 
     reading: Reading
     hive: Mapping[int, str]  # column id -> the name in the path
+    columns: Mapping[int, Column]  # those that are read, by id
 
     @property
     def constants(self) -> T.StructType:
@@ -29,7 +31,11 @@ class MappedReading:
 
     def constants_of(self, path: str) -> tuple[str | None, ...]:
         values = {name.lower(): value for name, value in hive_values(path).items()}
-        return tuple(values.get(name.lower()) for name in self.hive.values())
+        return tuple(self._constant(column_id, values.get(name.lower())) for column_id, name in self.hive.items())
+
+    def _constant(self, column_id: int, text: str | None) -> str | None:
+        column = self.columns.get(column_id)
+        return text if column is None or text is None else castable(text, column, self.reading.nanoseconds)
 
     def shown(self, column: Column) -> SparkColumn | None:
         """A hive column, cast from the path's text; None for a column of the file."""
@@ -50,7 +56,7 @@ def mapped_reading(
         item.id for column in columns for item in _fields(column) if item.id not in names and item.id not in hive
     }
     reading = Reading(nanoseconds, columns=conversions, missing=frozenset(missing), names=names, by_field_id=False)
-    return MappedReading(reading, hive)
+    return MappedReading(reading, hive, {column.id: column for column in columns})
 
 
 def mapping_by_position(columns: Sequence[Column], names: Sequence[str]) -> tuple[MappedField, ...]:

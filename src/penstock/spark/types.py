@@ -106,8 +106,9 @@ def instant_from_nanoseconds(nanoseconds: SparkColumn) -> SparkColumn:
 def rounded_timestamp(timestamp: SparkColumn, unit: int) -> SparkColumn:
     """A local timestamp in whole units of so many microseconds, as DuckDB casts it: halves go away from 1970."""
     microseconds = _microseconds_since_1970(timestamp)
-    half = F.when(microseconds < 0, -unit // 2).otherwise(unit // 2)
-    whole = F.call_function("div", microseconds + half, F.lit(unit)) * unit
+    rest = microseconds % unit
+    step = F.when(rest >= unit // 2, unit).when(rest <= -unit // 2, -unit).otherwise(0)
+    whole = microseconds - rest + step
     return _epoch_plus(_unless_infinite(microseconds, whole))
 
 
