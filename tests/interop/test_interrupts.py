@@ -96,7 +96,10 @@ def test_a_commit_that_is_broken_off(
     else:
         with pytest.raises(heard) as raised:
             write()
-        assert heard is not penstock.PenstockError or "whether it was is not known" in str(raised.value)
+        if moment is closed_before:  # a server can be asked on another connection
+            asked = catalog.kind in ("postgres", "mysql")
+            kept = kept and not asked
+            assert ("nothing was, so do it again" if asked else "whether it was is not known") in str(raised.value)
     assert len(files_of(catalog)) == int(kept)
     with catalog.reference() as reference:
         assert reference.value(f"SELECT max(snapshot_id) FROM {METADATA}.ducklake_snapshot") == 1 + committed
@@ -112,7 +115,10 @@ def test_without_files_the_catalog_is_asked_for_the_snapshot_itself(
         transaction = Transaction(writer.catalog, transactions.CommitInfo("a", "é 🦆", ""), writer.retries)
         writer.stage_table(transaction, "u")
         at_commit(transaction, moment)
-        if committed:
+        if committed and catalog.kind == "mysql":  # whose times of snapshots are too coarse to know one's own by
+            with pytest.raises(penstock.CatalogError, match="whether it was is not known"):
+                transaction.commit()
+        elif committed:
             assert transaction.commit() == transactions.latest_snapshot(writer.catalog.database)
             assert transaction.snapshot is not None
             assert transaction.snapshot.id == 2
