@@ -333,8 +333,14 @@ def test_keys_by_their_names(file_catalog: Catalog, spark: SparkSession) -> None
             table.merge(source.drop("v"), on=["v"]).when_matched_delete().execute()
         with nothing("matches by 'id', and its source has two columns", penstock.InvalidError):
             table.merge(source.selectExpr("ID", "v AS Id"), on=["id"]).when_matched_delete().execute()
-        with nothing("has nothing to match by; name a column", penstock.InvalidError):
-            table.merge(source, on=[]).when_matched_delete().execute()
+        unnamed: list[Any] = [[], None, "", [source.ID]]
+        for on in unnamed:
+            with nothing("has nothing to match by; name a column", penstock.InvalidError):
+                table.merge(source, on=on).when_matched_delete().execute()
+        with nothing("matches by 'nope', which the table does not have", penstock.NotFoundError):
+            table.merge(source, on="nope").when_matched_delete().execute()
+        with nothing("matches by 'rowid', and its source has only", penstock.InvalidError):
+            table.merge(source, on="rowid").when_matched_delete().execute()
 
 
 def test_row_ids_in_conditions(file_catalog: Catalog, spark: SparkSession) -> None:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
+import penstock
 from penstock.spark.crossing import handed_over, in_batches_of
 from penstock.spark.tasks import raised_by_tasks
 
@@ -86,3 +94,46 @@ def test_wide_batches_are_not_put_together() -> None:
     assert max(one.nbytes for one in together) < 100 * MEGABYTE
     few = pa.RecordBatch.from_pydict({"s": ["x"] * 20})
     assert [one.num_rows for one in in_batches_of(40, iter([few] * 5))] == [40, 40, 20]
+
+
+def _same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+def test_queries_that_belong_to_their_session_stay_in_it(spark: SparkSession) -> None:
+    """Whoever observes one is told by its own session; and batches of the user's Python are not to grow with ours."""
+    python = spark.range(2).mapInArrow(_same, "id bigint").selectExpr("id + 1 AS id")
+    observed = spark.range(2).observe(Observation("a"), F.count(F.lit(1)).alias("n"))
+    for frame in (python, observed):
+        _, attempts = batches(frame)
+        assert attempts == [frame]
+
+
+def test_observations_and_interrupts_reach_a_write(tmp_path: Path, spark: SparkSession) -> None:
+    with penstock.attach(f"ducklake:{tmp_path}/lake.ducklake", spark=spark, data_inlining_row_limit=0) as lake:
+        table = lake.create_table("t", "id BIGINT, s STRING")
+        observation = Observation("rows")
+        table.append(spark.sql("SELECT id, 'x' FROM range(10)").observe(observation, F.count(F.lit(1)).alias("n")))
+        told: list[dict[str, Any]] = []
+        reader = threading.Thread(target=lambda: told.append(observation.get), daemon=True)
+        reader.start()
+        reader.join(60)
+        assert told == [{"n": 10}]
+
+        slow = "SELECT id, java_method('java.lang.Thread', 'sleep', 100L) FROM range(0, 1000, 1, 2)"
+        interrupted: list[str] = []
+
+        def interrupt() -> None:
+            end = time.monotonic() + 60
+            while not interrupted and time.monotonic() < end:
+                time.sleep(0.5)
+                interrupted.extend(spark.interruptAll())
+
+        waiting = threading.Thread(target=interrupt)
+        waiting.start()
+        with pytest.raises((PySparkException, Py4JJavaError)):
+            table.append(spark.sql(slow))
+        waiting.join()
+        assert interrupted
+        assert table.read().count() == 10
+    assert len(list(tmp_path.rglob("*.parquet"))) <= 2

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
 
 import penstock
 from interop.catalogs import Catalog
@@ -94,3 +95,9 @@ def test_workers_of_another_version() -> None:
 
 def test_other_errors_are_about_something_else() -> None:
     assert other_python("ModuleNotFoundError: No module named 'users_own'") is None
+
+
+def test_a_module_that_this_python_has_too_is_not_missed(spark: SparkSession) -> None:
+    """A function of the user's own raised that: to set the Python that is set already would not help."""
+    assert spark.sparkContext.pythonExec == sys.executable
+    assert other_python("ModuleNotFoundError: No module named 'pandas'") is None
