@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from pyspark.sql import types as T  # noqa: N812
 
@@ -18,6 +19,10 @@ _FEATURE = "delta.feature."
 _INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
 _CHECKPOINT_INTERVAL = "delta.checkpointInterval"
 _DEFAULT_INDEXED_COLUMNS = 32
+_RETENTION = "delta.deletedFileRetentionDuration"
+_DEFAULT_RETENTION = "interval 1 week"
+_PART = r"(\d+)\s+(microsecond|millisecond|second|minute|hour|day|week)s?"
+_DURATION = re.compile(rf"\s*(?:interval\s+)?{_PART}(?:\s+{_PART})*\s*", re.IGNORECASE)
 _SWITCHES = {  # properties that ask for a feature while they are true
     ENABLED: MATERIALIZE,
     IN_COMMIT: "inCommitTimestamp",
@@ -68,6 +73,28 @@ def indexed_columns(metadata: Metadata) -> int | None:
 def checkpoint_interval(metadata: Metadata) -> int | None:
     """After how many versions there is to be a checkpoint; None where the table does not say."""
     return _number(metadata, _CHECKPOINT_INTERVAL, 0) or None
+
+
+def retention(metadata: Metadata) -> timedelta:
+    """How long files are kept after their removal; an InvalidError where the table does not say it in Delta's words."""
+    text = metadata.configuration.get(_RETENTION, _DEFAULT_RETENTION)
+    found = _duration(text)
+    if found is None:
+        raise InvalidError(
+            f"the table's property {_RETENTION} is {text!r}, which is no duration; give vacuum a retention of your own"
+        )
+    return found
+
+
+def _duration(text: str) -> timedelta | None:
+    """The time of a text such as `interval 1 week 2 days`; None where it is none."""
+    if not _DURATION.fullmatch(text):
+        return None
+    parts = re.findall(_PART, text.lower())
+    try:
+        return sum((timedelta(**{unit + "s": int(number)}) for number, unit in parts), timedelta())
+    except OverflowError:
+        return timedelta.max
 
 
 def _number(metadata: Metadata, name: str, default: int) -> int:
