@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import time
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.delta.commits import commit
 from penstock.delta.features import check_writable
-from penstock.delta.links import linked_into
+from penstock.delta.links import linked_into, with_link
 from penstock.delta.log import Log
 from penstock.delta.properties import retention as retention_of
 from penstock.errors import InvalidError, UnsupportedError
@@ -26,7 +27,14 @@ _THREADS = 16
 
 
 def checkpoint(log: Log) -> None:
-    """Write a checkpoint of the latest version, which spares readers the commits before it."""
+    """Write a checkpoint of the latest version, which spares readers the commits before it.
+
+    It may leave old transactions out: links that older versions of Penstock noted so become a property before.
+    """
+    snapshot = log.snapshot()
+    noted = with_link(snapshot)
+    if noted != snapshot.metadata:
+        commit(log, snapshot, [noted], "LINK", {"into": json.dumps(linked_into(snapshot))})
     _deltalake(log).create_checkpoint()
 
 
