@@ -272,3 +272,30 @@ def test_old_dates_do_not_come_into_files_of_the_old_calendar(
     else:
         copy_with(str(source), str(target), added, constant)
         assert pq.read_table(target).column("p").cast(number).to_pylist() == [value] * 2
+
+
+@pytest.mark.parametrize(
+    ("metadata", "refused"),
+    [
+        ({"legacyINT96": "", "version": "3.5.0"}, True),
+        ({"legacyDateTime": "", "version": "3.5.0"}, True),
+        ({"version": "3.0.1"}, True),
+        ({"version": "3.5.0"}, False),
+    ],
+)
+def test_twelve_bytes_of_the_old_calendar_do_not_become_instants(
+    tmp_path: Path, metadata: dict[str, str], refused: bool
+) -> None:
+    """Spark would count the days of the copy by another calendar than those of the file."""
+    source, target = tmp_path / "source.parquet", tmp_path / "target.parquet"
+    told = {f"org.apache.spark.{key}": text for key, text in metadata.items()}
+    table = pa.table({"ts": pa.array(_MOMENTS, pa.timestamp("us"))}).replace_schema_metadata(told)
+    pq.write_table(table, source, use_deprecated_int96_timestamps=True)
+    added = pa.schema([("p", pa.timestamp("us"))])
+    if refused:
+        with pytest.raises(penstock.UnsupportedError, match="old calendar has timestamps in twelve bytes"):
+            copy_with(str(source), str(target), added, lambda item, rows: pa.nulls(rows, item.type))
+        assert not target.exists()
+    else:
+        copy_with(str(source), str(target), added, lambda item, rows: pa.nulls(rows, item.type))
+        assert pq.read_table(target).num_rows == 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -69,24 +69,17 @@ class _Form:
         eight = any(_logical(leaf).get("Type") == "Timestamp" for leaf in own)
         naive = any(pa.types.is_timestamp(item.type) and item.type.tz is None for item in added)
         told = file.schema_arrow.metadata or {}
-        if twelve and (eight or naive) and _LEGACY_INT96 in told:
+        mixed = twelve and (eight or naive)
+        if mixed and (_has_old_calendar(told, True) or _has_old_calendar(told, False)):
             raise UnsupportedError(
-                "a file has timestamps of the old calendar in twelve bytes beside others, which cannot be copied as "
+                "a file of the old calendar has timestamps in twelve bytes beside others, which cannot be copied as "
                 "they are; overwrite its rows with Spark"
             )
-        mixed = twelve and (eight or naive)
         types = _with_instants(file.schema_arrow, iter(leaves)) if mixed else file.schema_arrow
         kept = pa.schema([types.field(types.names.index(name)) for name in names])
         metadata = {key: value for key, value in told.items() if key not in _OF_THE_OLD_COLUMNS}
         integers = any(leaf.physical_type.startswith("INT") and leaf.precision > 0 for leaf in own)
         return cls(kept, metadata, twelve and not mixed, integers)
-
-    def has_old_calendar(self, kind: pa.DataType) -> bool:
-        """Whether Spark takes old dates, or instants, of this file for those of the calendar before 1582."""
-        twelve_bytes = self.int96 and pa.types.is_timestamp(kind)
-        key, since = (_LEGACY_INT96, (3, 1)) if twelve_bytes else (_LEGACY, (3, 0))
-        spark = re.match(rb"(\d+)\.(\d+)", self.metadata.get(_SPARK, b""))
-        return key in self.metadata or (spark is not None and (int(spark[1]), int(spark[2])) < since)
 
     def schema(self, added: pa.Schema) -> pa.Schema:
         return pa.schema([*self.kept, *added])
@@ -145,6 +138,13 @@ class _Digest:
         self._state.update(pa.record_batch([values], names=["_"]).serialize())
 
 
+def _has_old_calendar(metadata: Mapping[bytes, bytes], twelve_bytes: bool) -> bool:
+    """Whether Spark takes old dates, or timestamps of twelve bytes, for those of the calendar before 1582."""
+    key, since = (_LEGACY_INT96, (3, 1)) if twelve_bytes else (_LEGACY, (3, 0))
+    spark = re.match(rb"(\d+)\.(\d+)", metadata.get(_SPARK, b""))
+    return key in metadata or (spark is not None and (int(spark[1]), int(spark[2])) < since)
+
+
 def _check_calendar(form: _Form, added: pa.Schema, constant: Constant) -> None:
     """Refuse old dates and times for a file whose footer says that such are of the calendar before 1582."""
     for item in added:
@@ -155,7 +155,8 @@ def _check_calendar(form: _Form, added: pa.Schema, constant: Constant) -> None:
         else:
             continue
         value = constant(item, 1).view(number)[0].as_py()
-        if value is not None and value < first and form.has_old_calendar(item.type):
+        twelve_bytes = form.int96 and pa.types.is_timestamp(item.type)
+        if value is not None and value < first and _has_old_calendar(form.metadata, twelve_bytes):
             raise UnsupportedError(
                 f"a file has dates of the old calendar, by which Spark would read the value of partition column "
                 f"{item.name!r} too, and show another; overwrite its rows with Spark"
