@@ -84,7 +84,7 @@ class Writer:
         """What tasks leave behind: files that are in no version yet."""
         ids, countries = zip(*rows, strict=True)
         arrays = [pa.array(ids, pa.int64()), pa.array([batch] * len(ids)), pa.array(countries, pa.string())]
-        writer = FileWriter(cast(Any, None), self.root + "/", _schema(base), materializes(base.protocol))
+        writer = FileWriter(cast(Any, None), self.root + "/", _schema(base), materializes(base.protocol), 32)
         columns = writer.schema.written_columns(writer.spark, materialized=True)
         plan = WritePlan(
             columns=columns if writer.materialized else columns[:-1],
@@ -316,7 +316,7 @@ class Child:
 
 def environment() -> dict[str, str]:
     """Of processes that tests start: they find the modules beside this one."""
-    return {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])}
 
 
 def described(attempts: Iterable[Attempt]) -> str:

@@ -14,6 +14,7 @@ from penstock.delta.actions import AddFile, Txn
 from penstock.delta.commits import commit
 from penstock.delta.links import linked_into, with_link
 from penstock.delta.log import Log
+from penstock.delta.maintenance import checkpoint
 from penstock.errors import ConflictError
 
 
@@ -35,6 +36,18 @@ def test_notes_outlive_transactions(log: Log) -> None:
     assert after.txns == {}  # or this test tells nothing
     assert linked_into(after) == ["b", "it's \U0001f6b0", "old"]
     assert with_link(after, "b") == after.metadata
+
+
+def test_checkpoints_keep_notes_of_older_versions(log: Log) -> None:
+    checkpoint(log)
+    assert log.latest_version() == 0, "there is nothing to note"
+    commit(log, log.snapshot(), [Txn("penstock:linked-into:old", 1, 1)], "LINK", {})
+    checkpoint(log)
+    after = log.snapshot()
+    assert (after.version, after.txns) == (2, {})
+    assert linked_into(after) == ["old"]
+    checkpoint(log)
+    assert log.latest_version() == 2
 
 
 def test_a_note_stops_no_writer_but_one_that_would_lose_it(log: Log) -> None:

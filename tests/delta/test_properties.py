@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from pyspark.sql import types as T  # noqa: N812
 import penstock.delta
 from delta_judges import by_deltalake, by_duckdb, in_order
 from penstock.delta.actions import Metadata, Protocol
-from penstock.delta.properties import checkpoint_interval, defined, indexed_columns
+from penstock.delta.properties import checkpoint_interval, defined, indexed_columns, retention
 from penstock.errors import InvalidError, PenstockError, UnsupportedError
 
 _PLAIN = T.StructType([T.StructField("id", T.LongType())])
@@ -37,6 +38,26 @@ _MATERIALIZED = "materializePartitionColumns"
         (
             {"delta.feature.v2Checkpoint": "supported", "delta.feature.domainMetadata": "supported"},
             Protocol(3, 7, ("v2Checkpoint",), (*_IMPLIED, "v2Checkpoint", "domainMetadata")),
+        ),
+        (
+            {
+                "delta.autoOptimize.autoCompact": "auto",
+                "delta.autoOptimize.optimizeWrite": "true",
+                "delta.targetFileSize": "128mb",
+                "delta.checkpoint.writeStatsAsJson": "true",
+                "delta.parquet.compression.codec": "ZSTD",
+                "delta.isolationLevel": "WriteSerializable",
+            },
+            Protocol(1, 2),
+        ),
+        (
+            {
+                "delta.isolationLevel": "Serializable",
+                "delta.targetFileSize": "104857600",
+                "delta.deletedFileRetentionDuration": "INTERVAL 1 week 12 hours",
+                "delta.logRetentionDuration": "30 days",
+            },
+            Protocol(1, 2),
         ),
         ({f"delta.feature.{_MATERIALIZED}": "supported"}, Protocol(1, 7, None, (*_IMPLIED, _MATERIALIZED))),
     ],
@@ -68,7 +89,21 @@ def test_features_of_columns_and_of_properties() -> None:
         ("delta.enableIcebergCompatV2", "true", UnsupportedError),
         ("delta.enableTypeWidening", "true", UnsupportedError),
         ("delta.minWriterVersion", "7", UnsupportedError),
+        ("delta.minReaderVersion", "2", UnsupportedError),
+        ("delta.minReaderVersion", "two", InvalidError),
         ("delta.unheardOf", "1", UnsupportedError),
+        ("delta.unheardOf", "false", UnsupportedError),
+        ("delta.constraints.never", "false", UnsupportedError),
+        ("delta.columnMapping.mode", "false", UnsupportedError),
+        ("delta.checkpointPolicy", "false", UnsupportedError),
+        ("delta.rowTracking.materializedRowIdColumnName", "false", UnsupportedError),
+        ("delta.isolationLevel", "none", InvalidError),
+        ("delta.targetFileSize", "big", InvalidError),
+        ("delta.parquet.compression.codec", "zip", InvalidError),
+        ("delta.autoOptimize.autoCompact", "1", InvalidError),
+        ("delta.deletedFileRetentionDuration", "garbage", InvalidError),
+        ("delta.deletedFileRetentionDuration", "interval 1 month", InvalidError),
+        ("delta.logRetentionDuration", "7", InvalidError),
         ("delta.feature.rowTracking", "supported", UnsupportedError),
         ("delta.feature.columnMapping", "supported", UnsupportedError),
         ("delta.feature.catalogManaged", "supported", UnsupportedError),
@@ -82,6 +117,25 @@ def test_features_of_columns_and_of_properties() -> None:
 def test_what_is_not_kept_is_refused(name: str, value: Any, error: type[PenstockError]) -> None:
     with pytest.raises(error, match=name.removeprefix("delta.feature.")):
         defined(_PLAIN, {name: value}, False)
+
+
+def test_versions_that_the_table_has_anyway() -> None:
+    versions = {"delta.minReaderVersion": "3", "delta.minWriterVersion": "7"}
+    found = defined(_PLAIN, {**versions, "delta.enableDeletionVectors": "true"}, False)
+    assert found.protocol == Protocol(3, 7, ("deletionVectors",), (*_IMPLIED, "deletionVectors"))
+    assert found.configuration == {"delta.enableDeletionVectors": "true"}
+    assert defined(_PLAIN, {"delta.minReaderVersion": "1", "delta.minWriterVersion": "2"}, False).configuration == {}
+
+
+def test_retentions() -> None:
+    def of(text: str) -> timedelta:
+        return retention(Metadata("1", "{}", configuration={"delta.deletedFileRetentionDuration": text}))
+
+    assert retention(Metadata("1", "{}")) == of("interval 1 week") == of("168 Hours") == timedelta(days=7)
+    assert of("interval 1 day 2 hours 3 milliseconds") == timedelta(days=1, hours=2, milliseconds=3)
+    assert of(f"interval {'9' * 20} weeks") == timedelta.max
+    with pytest.raises(InvalidError, match=r"delta\.deletedFileRetentionDuration is 'a week'"):
+        of("a week")
 
 
 def test_numbers() -> None:

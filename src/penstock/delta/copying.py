@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -20,6 +21,9 @@ Constant = Callable[[pa.Field, int], pa.Array]  # a partition column's value, as
 
 _ROWS_A_DIGEST = 8192
 _LEGACY_INT96 = b"org.apache.spark.legacyINT96"
+_LEGACY = b"org.apache.spark.legacyDateTime"
+_SPARK = b"org.apache.spark.version"
+_NEW_CALENDAR, _NEW_TIMES = -141_427, -2_208_988_800_000_000  # days to 1582-10-15, microseconds to 1900
 _OF_THE_OLD_COLUMNS = (b"ARROW:schema", b"org.apache.spark.sql.parquet.row.metadata")
 _TYPE_FIELDS = ("Type", "isAdjustedToUTC", "timeUnit", "bitWidth", "isSigned", "precision", "scale")
 
@@ -32,6 +36,7 @@ def copy_with(source: str, target: str, added: pa.Schema, constant: Constant) ->
     with open_file(source) as opened, pq.ParquetFile(opened, coerce_int96_timestamp_unit="us") as file:
         kept = [item.name for item in file.schema_arrow if item.name not in added.names]
         form = _Form.of(file, kept, added)
+        _check_calendar(form, added, constant)
         digest = _Digest()
         with open_output(target) as out, form.writer(out, added) as writer:
             for rows in _groups(file, kept):
@@ -58,18 +63,18 @@ class _Form:
 
     @classmethod
     def of(cls, file: pq.ParquetFile, names: Sequence[str], added: pa.Schema) -> _Form:
-        leaves = [file.schema.column(index) for index in range(len(file.schema))]
-        own = [leaf for leaf in leaves if _top(leaf, names)]
+        leaves = _leaves(file, file.schema_arrow.names)
+        own = _leaves(file, names)
         twelve = any(leaf.physical_type == "INT96" for leaf in own)
         eight = any(_logical(leaf).get("Type") == "Timestamp" for leaf in own)
         naive = any(pa.types.is_timestamp(item.type) and item.type.tz is None for item in added)
         told = file.schema_arrow.metadata or {}
-        if twelve and (eight or naive) and _LEGACY_INT96 in told:
+        mixed = twelve and (eight or naive)
+        if mixed and (_has_old_calendar(told, True) or _has_old_calendar(told, False)):
             raise UnsupportedError(
-                "a file has timestamps of the old calendar in twelve bytes beside others, which cannot be copied as "
+                "a file of the old calendar has timestamps in twelve bytes beside others, which cannot be copied as "
                 "they are; overwrite its rows with Spark"
             )
-        mixed = twelve and (eight or naive)
         types = _with_instants(file.schema_arrow, iter(leaves)) if mixed else file.schema_arrow
         kept = pa.schema([types.field(types.names.index(name)) for name in names])
         metadata = {key: value for key, value in told.items() if key not in _OF_THE_OLD_COLUMNS}
@@ -113,22 +118,16 @@ class _Digest:
         return self.rows, self._state.digest()
 
     def _add(self, array: pa.Array) -> None:
-        if isinstance(array, pa.ExtensionArray):
-            array = array.storage
+        array = _in_one_layout(array)
         self._leaf(array.is_valid().cast(pa.uint8()))
         values = array.drop_null()
         kind = values.type
-        if pa.types.is_map(kind):
-            members = pa.struct([kind.key_field.with_name("key"), kind.item_field.with_name("value")])
-            values, kind = values.cast(pa.list_(members)), pa.list_(members)
         if pa.types.is_struct(kind):
             for child in values.flatten():
                 self._add(child)
-        elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-            self._leaf(pc.list_value_length(values).cast(pa.int64()))
+        elif pa.types.is_large_list(kind):
+            self._leaf(pc.list_value_length(values))
             self._add(pc.list_flatten(values))
-        elif pa.types.is_dictionary(kind):
-            self._leaf(values.dictionary_decode())
         elif pa.types.is_timestamp(kind):
             self._leaf(values.view(pa.int64()))  # with a zone or without: that is a matter of the types
         else:
@@ -137,6 +136,50 @@ class _Digest:
     def _leaf(self, values: pa.Array) -> None:
         """Arrow's message of an array without NULLs is the same for the same values."""
         self._state.update(pa.record_batch([values], names=["_"]).serialize())
+
+
+def _has_old_calendar(metadata: Mapping[bytes, bytes], twelve_bytes: bool) -> bool:
+    """Whether Spark takes old dates, or timestamps of twelve bytes, for those of the calendar before 1582."""
+    key, since = (_LEGACY_INT96, (3, 1)) if twelve_bytes else (_LEGACY, (3, 0))
+    spark = re.match(rb"(\d+)\.(\d+)", metadata.get(_SPARK, b""))
+    return key in metadata or (spark is not None and (int(spark[1]), int(spark[2])) < since)
+
+
+def _check_calendar(form: _Form, added: pa.Schema, constant: Constant) -> None:
+    """Refuse old dates and times for a file whose footer says that such are of the calendar before 1582."""
+    for item in added:
+        if pa.types.is_date32(item.type):
+            first, number = _NEW_CALENDAR, pa.int32()
+        elif pa.types.is_timestamp(item.type) and item.type.tz is not None:
+            first, number = _NEW_TIMES, pa.int64()
+        else:
+            continue
+        value = constant(item, 1).view(number)[0].as_py()
+        twelve_bytes = form.int96 and pa.types.is_timestamp(item.type)
+        if value is not None and value < first and _has_old_calendar(form.metadata, twelve_bytes):
+            raise UnsupportedError(
+                f"a file has dates of the old calendar, by which Spark would read the value of partition column "
+                f"{item.name!r} too, and show another; overwrite its rows with Spark"
+            )
+
+
+def _in_one_layout(array: pa.Array) -> pa.Array:
+    """The same values in that of Arrow's types for them which holds the most: files do not tell them apart."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return _in_one_layout(array.dictionary_decode())
+    if pa.types.is_string(kind) or pa.types.is_string_view(kind):
+        return array.cast(pa.large_string())
+    if pa.types.is_binary(kind) or pa.types.is_binary_view(kind):
+        return array.cast(pa.large_binary())
+    if pa.types.is_map(kind):
+        members = pa.struct([kind.key_field.with_name("key"), kind.item_field.with_name("value")])
+        return array.cast(pa.large_list(members))
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+        return array.cast(pa.large_list(kind.value_field))
+    return array
 
 
 def _prove(file: pq.ParquetFile, target: str, kept: Sequence[str], form: _Form, expected: _Digest) -> None:
@@ -163,8 +206,7 @@ _INSTANT = ("INT64", {"Type": "Timestamp", "isAdjustedToUTC": True, "timeUnit": 
 
 def _types(file: pq.ParquetFile, names: Sequence[str]) -> list[tuple[str, dict[str, object]]]:
     """The types of the leaves of some columns; decimals are the same in whatever bytes they stand."""
-    leaves = (file.schema.column(index) for index in range(len(file.schema)))
-    own = [(leaf, _logical(leaf)) for leaf in leaves if _top(leaf, names)]
+    own = [(leaf, _logical(leaf)) for leaf in _leaves(file, names)]
     return [("" if kind["Type"] == "Decimal" else leaf.physical_type, kind) for leaf, kind in own]
 
 
@@ -173,9 +215,22 @@ def _logical(leaf: pq.ColumnSchema) -> dict[str, object]:
     return {key: told[key] for key in _TYPE_FIELDS if key in told}
 
 
-def _top(leaf: pq.ColumnSchema, names: Sequence[str]) -> bool:
-    """Whether a leaf is of one of the columns; names may hold dots themselves."""
-    return any(leaf.path == name or leaf.path.startswith(name + ".") for name in names)
+def _leaves(file: pq.ParquetFile, names: Collection[str]) -> list[pq.ColumnSchema]:
+    """The leaves of some columns, by their places: a column `a.b` has the path of the field `b` of a column `a`."""
+    found, first = [], 0
+    for item in file.schema_arrow:
+        behind = first + _width(item.type)
+        if item.name in names:
+            found += [file.schema.column(index) for index in range(first, behind)]
+        first = behind
+    return found
+
+
+def _width(kind: pa.DataType) -> int:
+    """How many leaves a column of a type has."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _width(kind.storage_type)
+    return sum(_width(kind.field(index).type) for index in range(kind.num_fields)) or 1
 
 
 def _groups(file: pq.ParquetFile, names: Sequence[str]) -> Iterator[pa.Table]:
@@ -203,4 +258,6 @@ def _with_instant(kind: pa.DataType, leaves: Iterator[pq.ColumnSchema]) -> pa.Da
         return pa.list_(changed(kind.value_field))
     if pa.types.is_large_list(kind):
         return pa.large_list(changed(kind.value_field))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(changed(kind.value_field), kind.list_size)
     return pa.timestamp("us", "UTC") if next(leaves).physical_type == "INT96" else kind

@@ -16,9 +16,12 @@ _PROPERTY = "penstock.linkedInto"
 _APPLICATION = "penstock:linked-into:"
 
 
-def with_link(snapshot: Snapshot, table: str) -> Metadata:
-    """The table's metadata with the note of one more link, and with those that older versions made."""
-    noted = json.dumps(sorted({*linked_into(snapshot), table}), ensure_ascii=False)
+def with_link(snapshot: Snapshot, *tables: str) -> Metadata:
+    """The table's metadata with the notes of more links, and with those that older versions made."""
+    tables = tuple(sorted({*linked_into(snapshot), *tables}))
+    if not tables:
+        return snapshot.metadata
+    noted = json.dumps(tables, ensure_ascii=False)
     return replace(snapshot.metadata, configuration={**snapshot.metadata.configuration, _PROPERTY: noted})
 
 

@@ -43,6 +43,7 @@ _ROW_FIELDS = [  # of a checkpoint; the parsed partition values and statistics r
     *("add.path", "add.partitionValues", "add.size", "add.modificationTime", "add.dataChange", "add.stats", "add.tags"),
     *("add.deletionVector", "add.baseRowId", "add.defaultRowCommitVersion", "add.clusteringProvider"),
 ]
+_REMOVAL_FIELDS = ["remove.path", "remove.deletionTimestamp", "remove.dataChange", "sidecar.path"]
 _BATCH = 4096
 
 
@@ -138,6 +139,17 @@ class Log:
             replay.apply(self.actions(step))
         return self._made(replay, wanted, listing)
 
+    def removals(self) -> Iterator[RemoveFile]:
+        """All removals of files that the latest checkpoint and the commits after it tell of; one of a checkpoint has
+        its path and its time only."""
+        listing = self._found()
+        start = max(listing.checkpoints, default=-1)
+        for action in self._checkpoint(listing.checkpoints.get(start, ()), _REMOVAL_FIELDS):
+            if isinstance(action, RemoveFile):
+                yield action
+        for version in range(start + 1, listing.latest + 1):
+            yield from (action for action in self.actions(version) if isinstance(action, RemoveFile))
+
     def actions(self, version: int) -> list[Action]:
         """The actions of one commit; a NotFoundError where it is missing."""
         return list(_known(self._lines(version), self.commit_path(version)))
@@ -200,26 +212,26 @@ class Log:
             ) from error
         return _json_rows(content, path)
 
-    def _checkpoint(self, files: Iterable[Listed]) -> Iterator[Action]:
+    def _checkpoint(self, files: Iterable[Listed], fields: Sequence[str] = _ROW_FIELDS) -> Iterator[Action]:
         for file in files:
             path = self.directory + file.name
-            for row in self._rows(path):
+            for row in self._rows(path, fields):
                 if row.get("sidecar"):
                     beside = self.directory + "_sidecars/" + unquote(row["sidecar"]["path"]).rpartition("/")[2]
-                    yield from _known(self._sidecar(beside), beside)
+                    yield from _known(self._sidecar(beside, fields), beside)
                 else:
                     yield from _known([row], path)
 
-    def _sidecar(self, path: str) -> Iterator[Mapping[str, Any]]:
+    def _sidecar(self, path: str, fields: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         try:
-            yield from _parquet_rows(path)
+            yield from _parquet_rows(path, fields)
         except FileNotFoundError as error:
             raise NotFoundError(
                 f"Delta table {self.path} is damaged: a sidecar of a checkpoint is missing; restore {path}"
             ) from error
 
-    def _rows(self, path: str) -> Iterator[Mapping[str, Any]]:
-        return _parquet_rows(path) if path.endswith(".parquet") else _json_rows(read_bytes(path), path)
+    def _rows(self, path: str, fields: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        return _parquet_rows(path, fields) if path.endswith(".parquet") else _json_rows(read_bytes(path), path)
 
     def _made(self, replay: _Replay, version: int, listing: Listing) -> Snapshot:
         protocol, metadata = replay.protocol, replay.metadata
@@ -280,9 +292,9 @@ class _Replay:
         self.files.update(added)
 
 
-def _parquet_rows(path: str) -> Iterator[Mapping[str, Any]]:
+def _parquet_rows(path: str, fields: Sequence[str]) -> Iterator[Mapping[str, Any]]:
     with open_file(path) as source, pq.ParquetFile(source) as file:
-        for batch in file.iter_batches(_BATCH, columns=_ROW_FIELDS):
+        for batch in file.iter_batches(_BATCH, columns=list(fields)):
             for kind, structs in zip(batch.schema.names, batch.columns, strict=True):
                 yield from ({kind: values} for values in _records(structs.drop_null()))
 

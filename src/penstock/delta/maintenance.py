@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+import os
+import time
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from penstock.delta.commits import commit
 from penstock.delta.features import check_writable
-from penstock.delta.links import linked_into
-from penstock.delta.log import Log, Snapshot
+from penstock.delta.links import linked_into, with_link
+from penstock.delta.log import Log
+from penstock.delta.properties import retention as retention_of
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.storage.filesystems import delete_file, is_file
-from penstock.storage.paths import folder
+from penstock.storage.paths import folder, is_local
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -23,7 +27,14 @@ _THREADS = 16
 
 
 def checkpoint(log: Log) -> None:
-    """Write a checkpoint of the latest version, which spares readers the commits before it."""
+    """Write a checkpoint of the latest version, which spares readers the commits before it.
+
+    It may leave old transactions out: links that older versions of Penstock noted so become a property before.
+    """
+    snapshot = log.snapshot()
+    noted = with_link(snapshot)
+    if noted != snapshot.metadata:
+        commit(log, snapshot, [noted], "LINK", {"into": json.dumps(linked_into(snapshot))})
     _deltalake(log).create_checkpoint()
 
 
@@ -49,22 +60,24 @@ def vacuum(
             "vacuum would delete; dry_run=True lists them, and even_linked=True deletes them nevertheless"
         )
     hours = None if retention is None else math.ceil(retention / timedelta(hours=1))
+    kept = retention_of(snapshot.metadata) if hours is None else timedelta(hours=hours)
+    before = time.time() * 1000 - kept / timedelta(milliseconds=1)
     found = _deltalake(log).vacuum(hours, dry_run=True, enforce_retention_duration=enforce_retention)
-    gone = _there(log, sorted(set(found) - _live(snapshot)))  # a file that was removed twice is found twice
+    gone = _there(log, _unneeded(log, found, before))
     if gone and not dry_run:
         # deltalake would delete them too, but not without a commit, which it refuses where partition columns are
         # materialized.
         commit(log, snapshot, [], "VACUUM START", {"retentionHours": hours})
-        gone = _deleted(log, gone)
+        gone = _deleted(log, gone, before)
     return gone
 
 
-def _deleted(log: Log, paths: Sequence[str]) -> list[str]:
+def _deleted(log: Log, paths: Sequence[str], before: float) -> list[str]:
     """Delete files, but none that came back into the table meanwhile; the log tells how it ended, however it did."""
     status = "FAILED"
     deleted: list[str] = []
     try:
-        deleted = sorted(set(paths) - _live(log.snapshot()))
+        deleted = _unneeded(log, paths, before)
         with ThreadPoolExecutor(_THREADS) as pool:
             list(pool.map(delete_file, (folder(log.path) + path for path in deleted)))
         status = "COMPLETED"
@@ -82,8 +95,37 @@ def _there(log: Log, paths: Sequence[str]) -> list[str]:
         return [path for path, is_there in zip(paths, exist, strict=True) if is_there]
 
 
-def _live(snapshot: Snapshot) -> frozenset[str]:
-    return frozenset(file.decoded_path for file in snapshot.files.values())
+def _unneeded(log: Log, paths: Iterable[str], before: float) -> list[str]:
+    """Those of the files in the table's directory that are not in the table, and were last removed before a time.
+
+    deltalake judges every removal by itself. But a file may have been removed long ago, come back, and have gone again
+    just now; and the log may name one file in several ways. Where a removal says no time, its file stays.
+    """
+    root = folder(_one_name(log.root))
+    live = {_place(root, file.decoded_path) for file in log.snapshot().files.values()}
+    last: dict[str, float] = {}
+    for removal in log.removals():
+        place, told = _place(root, removal.decoded_path), removal.deletion_timestamp
+        last[place] = max(last.get(place, -math.inf), math.inf if told is None else told)
+    places = {path: _place(root, path) for path in paths}
+    return sorted(
+        path
+        for path, place in places.items()
+        if place.startswith(root) and place not in live and last.get(place, math.inf) < before
+    )
+
+
+def _place(root: str, path: str) -> str:
+    """The one name of a file that a log may name by its path in the table, by an absolute one, or by a URI."""
+    if path.startswith(("/", "file:")) or not is_local(path):
+        return _one_name(path)
+    return root + os.path.normpath(path)
+
+
+def _one_name(path: str) -> str:
+    if is_local(path):
+        return os.path.realpath("/" + path.removeprefix("file://").removeprefix("localhost").lstrip("/"))
+    return path.replace("s3a://", "s3://", 1)
 
 
 def _deltalake(log: Log) -> DeltaTable:

@@ -6,7 +6,7 @@ import json
 import pickle
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,17 +16,33 @@ from penstock.delta.copying import copy_with
 from penstock.delta.scan import Scan, type_name
 from penstock.delta.values import directory, from_text, log_path, texts, to_text
 from penstock.delta.verification import Finding, Report, check_file
-from penstock.errors import InvalidError
+from penstock.errors import InvalidError, PenstockError
 from penstock.model.columns import Column
 from penstock.spark.tasks import writing_tasks
 from penstock.spark.workers import map_in_workers
-from penstock.storage.filesystems import make_directory, open_file
+from penstock.storage.filesystems import delete_file, make_directory, open_file
 from penstock.storage.parquet.names import new_file_name, new_write_id
 from penstock.storage.parquet.schema import file_schema
 
 _TASK = "number bigint, path string, partition_values string"
 _RESULT = "told binary"
 Task = tuple[int, str, Mapping[str, str | None]]  # the number of a file, its path, and its values in the log
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A new file, by its path in the table."""
+
+    path: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Filling:
+    """What has come of files: copies, each beside the file that it replaces, and errors by the paths of the others."""
+
+    pairs: Sequence[tuple[AddFile, AddFile]] = ()
+    left: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -47,7 +63,7 @@ class CheckJob:
 
 @dataclass(frozen=True)
 class FillJob:
-    """Files in; out comes for each its number, and the name and size of its copy with its partition columns last."""
+    """Files in; out comes for each its number, and its copy with its partition columns last or why there is none."""
 
     root: str
     columns: Sequence[Column]  # the partition columns, as a new file has them
@@ -60,9 +76,17 @@ class FillJob:
             folder = directory(self.types, [values.get(name) for name in self.types])
             make_directory(self.root + folder)
             path = folder + new_file_name(self.write_id, ".c000.snappy", prefix="part-")
+            yield _told((number, self._copied(source, path, values)))
+
+    def _copied(self, source: str, path: str, values: Mapping[str, str | None]) -> Copy | str:
+        """The copy of a file, or the error that stood against it, which is not to stop the copies of others."""
+        try:
             self._copy(source, self.root + path, values)
             with open_file(self.root + path) as file:
-                yield _told((number, path, file.size()))
+                return Copy(path, file.size())
+        except (PenstockError, pa.ArrowException, OSError) as error:
+            delete_file(self.root + path)
+            return str(error)
 
     def _copy(self, source: str, target: str, values: Mapping[str, str | None]) -> None:
         added = file_schema(self.columns, False, ids=self.field_ids)
@@ -85,25 +109,23 @@ def lacking(scan: Scan) -> list[AddFile]:
     return [file for file in scan.files if scan.path_of(file) in wrong]
 
 
-def filled(scan: Scan, files: Sequence[AddFile]) -> list[tuple[AddFile, AddFile]]:
-    """Copies of files with their partition columns, each beside the file that it replaces. A vector goes along:
-    rows keep their places."""
+def filled(scan: Scan, files: Sequence[AddFile]) -> Filling:
+    """Copies of files with their partition columns. A vector goes along: rows keep their places."""
     partitions = len(scan.schema.partition_columns)
     columns = scan.schema.written_columns(scan.spark, materialized=True)
     write_id = new_write_id()
     own = columns[len(columns) - partitions :]
     job = FillJob(scan.root, own, _types(scan), scan.schema.mapping != "none", write_id)
     with writing_tasks(scan.spark, scan.root, write_id) as written:
-        told: list[tuple[int, str, int]] = _run(scan, job, files)
-        written.tell(path for _, path, _ in told)
+        told: list[tuple[int, Copy | str]] = _run(scan, job, files)
+        copies = [(files[number], copy) for number, copy in told if isinstance(copy, Copy)]
+        written.tell(copy.path for _, copy in copies)
     now = int(time.time() * 1000)
-    return [
-        (
-            files[number],
-            replace(files[number], path=log_path(path), size=size, modification_time=now, data_change=False),
-        )
-        for number, path, size in told
+    pairs = [
+        (file, replace(file, path=log_path(copy.path), size=copy.size, modification_time=now, data_change=False))
+        for file, copy in copies
     ]
+    return Filling(pairs, {scan.path_of(files[number]): error for number, error in told if isinstance(error, str)})
 
 
 def _run(scan: Scan, job: CheckJob | FillJob, files: Sequence[AddFile]) -> list[Any]:

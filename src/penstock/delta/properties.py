@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from pyspark.sql import types as T  # noqa: N812
 
@@ -18,6 +19,10 @@ _FEATURE = "delta.feature."
 _INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
 _CHECKPOINT_INTERVAL = "delta.checkpointInterval"
 _DEFAULT_INDEXED_COLUMNS = 32
+_RETENTION = "delta.deletedFileRetentionDuration"
+_DEFAULT_RETENTION = "interval 1 week"
+_PART = r"(\d+)\s+(microsecond|millisecond|second|minute|hour|day|week)s?"
+_DURATION = re.compile(rf"\s*(?:interval\s+)?{_PART}(?:\s+{_PART})*\s*", re.IGNORECASE)
 _SWITCHES = {  # properties that ask for a feature while they are true
     ENABLED: MATERIALIZE,
     IN_COMMIT: "inCommitTimestamp",
@@ -25,11 +30,27 @@ _SWITCHES = {  # properties that ask for a feature while they are true
     "delta.appendOnly": "appendOnly",
 }
 _NUMBERS = {_INDEXED_COLUMNS: -1, _CHECKPOINT_INTERVAL: 1}  # with the smallest
-_WITHOUT_FEATURE = {  # what deltalake keeps for us, and what is so anyway
-    *("delta.logRetentionDuration", "delta.deletedFileRetentionDuration", "delta.enableExpiredLogCleanup"),
-    *("delta.setTransactionRetentionDuration", "delta.writePartitionColumnsToParquet"),
+_DURATIONS = (_RETENTION, "delta.logRetentionDuration", "delta.setTransactionRetentionDuration")
+_BOOLEAN = ("true", "false")
+_HARMLESS = {  # what deltalake keeps for us, what is so anyway, and hints to other writers; with their values
+    "delta.enableExpiredLogCleanup": _BOOLEAN,
+    "delta.writePartitionColumnsToParquet": _BOOLEAN,
+    "delta.checkpoint.writeStatsAsJson": _BOOLEAN,
+    "delta.checkpoint.writeStatsAsStruct": _BOOLEAN,
+    "delta.autoOptimize": _BOOLEAN,
+    "delta.autoOptimize.optimizeWrite": _BOOLEAN,
+    "delta.autoOptimize.autoCompact": (*_BOOLEAN, "auto", "legacy"),
+    "delta.isolationLevel": ("serializable", "writeserializable"),
+    "delta.parquet.compression.codec": (
+        *("snappy", "zstd", "gzip", "lz4", "lz4_raw", "lzo", "brotli", "none", "uncompressed"),
+    ),
 }
-_OFF = {"delta.columnMapping.mode": "none", "delta.checkpointPolicy": "classic", "delta.isolationLevel": "serializable"}
+_FILE_SIZE = "delta.targetFileSize"
+_SIZE = re.compile(r"[1-9]\d*\s*(?:[kmgtp]?i?b?|bytes)", re.IGNORECASE)
+_READER, _WRITER = "delta.minReaderVersion", "delta.minWriterVersion"
+_OFF = {"delta.columnMapping.mode": "none", "delta.checkpointPolicy": "classic"}
+_ENABLE = "delta.enable"  # begins the names of switches, which ask for nothing while they are off
+_OTHER_SWITCHES = ("delta.randomizeFilePrefixes", "delta.compatibility.symlinkFormatManifest.enabled")
 _NOT_LISTED = ("columnMapping", "rowTracking")  # they ask for more than a list: names and ids for all columns or rows
 
 
@@ -53,10 +74,12 @@ def defined(struct: T.StructType, properties: Mapping[str, str], materialize: bo
             raise InvalidError(f"the property {name} is {value!r}; properties are texts")
         if name.startswith("delta."):
             features += _asked_for(name, value)
-    kept = {name: value for name, value in given.items() if not name.startswith(_FEATURE)}
+    protocol = with_features(Protocol(1, 2), features)
+    _check_hints(protocol, given)
+    kept = {name: value for name, value in given.items() if not name.startswith((_FEATURE, _READER, _WRITER))}
     if MATERIALIZE in features:
         kept[ENABLED] = "true"
-    return Definition(with_features(Protocol(1, 2), features), kept)
+    return Definition(protocol, kept)
 
 
 def indexed_columns(metadata: Metadata) -> int | None:
@@ -68,6 +91,28 @@ def indexed_columns(metadata: Metadata) -> int | None:
 def checkpoint_interval(metadata: Metadata) -> int | None:
     """After how many versions there is to be a checkpoint; None where the table does not say."""
     return _number(metadata, _CHECKPOINT_INTERVAL, 0) or None
+
+
+def retention(metadata: Metadata) -> timedelta:
+    """How long files are kept after their removal; an InvalidError where the table does not say it in Delta's words."""
+    text = metadata.configuration.get(_RETENTION, _DEFAULT_RETENTION)
+    found = _duration(text)
+    if found is None:
+        raise InvalidError(
+            f"the table's property {_RETENTION} is {text!r}, which is no duration; give vacuum a retention of your own"
+        )
+    return found
+
+
+def _duration(text: str) -> timedelta | None:
+    """The time of a text such as `interval 1 week 2 days`; None where it is none."""
+    if not _DURATION.fullmatch(text):
+        return None
+    parts = re.findall(_PART, text.lower())
+    try:
+        return sum((timedelta(**{unit + "s": int(number)}) for number, unit in parts), timedelta())
+    except OverflowError:
+        return timedelta.max
 
 
 def _number(metadata: Metadata, name: str, default: int) -> int:
@@ -84,17 +129,35 @@ def _asked_for(name: str, value: str) -> list[str]:
         if not re.fullmatch(r"-?\d+", value) or int(value) < _NUMBERS[name]:
             raise InvalidError(f"the property {name} is {value!r}; it takes a whole number from {_NUMBERS[name]} on")
         return []
-    if name in _WITHOUT_FEATURE or _OFF.get(name) == lowered:
+    if name in _DURATIONS and _duration(value) is None:
+        raise InvalidError(f"the property {name} is {value!r}; it takes a duration such as 'interval 1 week'")
+    if name in _HARMLESS and lowered not in _HARMLESS[name]:
+        raise InvalidError(f"the property {name} is {value!r}; it takes {' or '.join(_HARMLESS[name])}")
+    if name == _FILE_SIZE and not _SIZE.fullmatch(value):
+        raise InvalidError(f"the property {name} is {value!r}; it takes a size such as '128mb'")
+    if name in (*_DURATIONS, *_HARMLESS, _FILE_SIZE, _READER, _WRITER) or _OFF.get(name) == lowered:
         return []
     if name in _SWITCHES and lowered not in ("true", "false"):
         raise InvalidError(f"the property {name} is {value!r}; it takes true or false")
-    if lowered == "false":
+    if lowered == "false" and (name in (*_SWITCHES, *_OTHER_SWITCHES) or name.startswith(_ENABLE)):
         return []
     if name in _SWITCHES:
         return [_SWITCHES[name]]
     raise UnsupportedError(
         f"a new table cannot have the property {name}={value}: Penstock does not keep its rules; leave it out"
     )
+
+
+def _check_hints(protocol: Protocol, given: Mapping[str, str]) -> None:
+    """Refuse to promise a version of the protocol that the table does not need; one that it has anyway is no news."""
+    for name, has in ((_READER, protocol.min_reader), (_WRITER, protocol.min_writer)):
+        value = given.get(name, "1")
+        if not re.fullmatch(r"[1-9]\d*", value):
+            raise InvalidError(f"the property {name} is {value!r}; it takes a whole number from 1 on")
+        if int(value) > has:
+            raise UnsupportedError(
+                f"a new table cannot have the property {name}={value}: what else it has needs {has} only; leave it out"
+            )
 
 
 def _listed(feature: str, name: str, value: str) -> str:

@@ -15,7 +15,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.delta.actions import AddFile
 from penstock.delta.deletion_vectors import positions
-from penstock.delta.schema import TableSchema
+from penstock.delta.schema import TableSchema, with_nulls
 from penstock.delta.skipping import Skipping
 from penstock.delta.values import from_text, to_text
 from penstock.model.columns import Column
@@ -57,7 +57,7 @@ class Scan:
         """What a predicate implies for the rows that pass it; no file is read."""
         recorder = _Recorder()
         nothing = file_index(self.spark, recorder, T.StructType([]), {}, 1, "nothing")
-        plain = [T.StructField(item.name, item.dataType) for item in self.schema.struct.fields]
+        plain = [T.StructField(item.name, with_nulls(item.dataType)) for item in self.schema.struct.fields]
         parquet_rows(self.spark, nothing, T.StructType(plain)).where(predicate).collect()
         if recorder.filters is None:
             return Nothing()  # Spark has found that no row can pass
@@ -113,7 +113,7 @@ class Scan:
             text = F.col(_constant(self.schema.partition_columns.index(item.name)))
             return F.unhex(text) if isinstance(item.dataType, T.BinaryType) else text.cast(item.dataType)
         value = F.col(quoted(self.schema.physical_name(item)))
-        return value.cast(item.dataType) if self.schema.mapping != "none" else value
+        return value.cast(with_nulls(item.dataType)) if self.schema.mapping != "none" else value
 
     @property
     def _width(self) -> int:

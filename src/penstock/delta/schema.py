@@ -50,7 +50,11 @@ class TableSchema:
         return str(field.metadata[_PHYSICAL_NAME]) if self.mapping != "none" else field.name
 
     def read_schema(self) -> T.StructType:
-        """What to ask of the files: the data columns, by the names or ids that they have there."""
+        """What to ask of the files: the data columns, by the names or ids that they have there.
+
+        NULL may be at every depth, whatever the table says: Spark does not look for it where it may not be, and would
+        make values of the NULLs that other writers have let through.
+        """
         return T.StructType([self._physical(field) for field in self.data_fields])
 
     def written_columns(self, spark: SparkSession, *, materialized: bool) -> tuple[Column, ...]:
@@ -82,10 +86,22 @@ class TableSchema:
             case T.StructType():
                 return T.StructType([self._physical(field) for field in kind.fields])
             case T.ArrayType():
-                return T.ArrayType(self._physical_type(kind.elementType), kind.containsNull)
+                return T.ArrayType(self._physical_type(kind.elementType))
             case T.MapType():
                 return T.MapType(self._physical_type(kind.keyType), self._physical_type(kind.valueType))
         return kind
+
+
+def with_nulls(kind: T.DataType) -> T.DataType:
+    """A type that has NULL at every depth."""
+    match kind:
+        case T.StructType():
+            return T.StructType([T.StructField(field.name, with_nulls(field.dataType)) for field in kind.fields])
+        case T.ArrayType():
+            return T.ArrayType(with_nulls(kind.elementType))
+        case T.MapType():
+            return T.MapType(with_nulls(kind.keyType), with_nulls(kind.valueType))
+    return kind
 
 
 def new_schema(schema: SchemaLike, partitioned_by: Sequence[str]) -> TableSchema:

@@ -47,6 +47,7 @@ from penstock.storage.paths import absolute, folder
 _HISTORY = "version bigint, timestamp timestamp, operation string, parameters map<string,string>, info string"
 _FILES = "path string, partition map<string,string>, size bigint, rows bigint, modified timestamp, deleted bigint"
 _FILES_A_COMMIT = 1000
+_FILES_NAMED = 10  # in an error
 _TRIES = 3
 
 
@@ -184,10 +185,18 @@ class DeltaTable:
         """Write files anew whose partition columns are missing or not as they should be: they get the log's values, and
         the other columns stay what they were. Can be stopped and run again at any time; the newest version.
 
-        Files that cannot be read stay as they are; `verify` names them."""
+        Files that cannot be read stay as they are; `verify` names them. A PenstockError names those that could not be
+        copied, when all others are."""
         paths = [file.decoded_path for file in lacking(self._scan(self._writable()))]
+        left: dict[str, str] = {}
         for start in range(0, len(paths), _FILES_A_COMMIT):
-            self._fill(frozenset(paths[start : start + _FILES_A_COMMIT]))
+            left |= self._fill(frozenset(paths[start : start + _FILES_A_COMMIT]))
+        if left:
+            named = "; ".join(f"{path}: {error}" for path, error in sorted(left.items())[:_FILES_NAMED])
+            raise PenstockError(
+                f"{len(left)} of the files of Delta table {self.path} could not be copied and stay as they are (all "
+                f"others have their partition columns); overwrite their rows with Spark: {named}"
+            )
         return self.version
 
     def checkpoint(self) -> None:
@@ -222,20 +231,20 @@ class DeltaTable:
             return base.version
         return commit(self._log, base, [metadata], "LINK", {"into": into}).version
 
-    def _fill(self, paths: Collection[str]) -> None:
-        """Write those of the files anew that are in the table still."""
+    def _fill(self, paths: Collection[str]) -> Mapping[str, str]:
+        """Write those of the files anew that are in the table still; errors by the paths of those that cannot be."""
         for _ in range(_TRIES):
             base = self._writable()
             scan = self._scan(base)
-            pairs = filled(scan, [file for file in scan.files if file.decoded_path in paths])
-            if not pairs:
-                return
+            filling = filled(scan, [file for file in scan.files if file.decoded_path in paths])
+            if not filling.pairs:
+                return filling.left
             now = int(time.time() * 1000)
-            removed = [old.removed(now, data_change=False) for old, _ in pairs]
+            removed = [old.removed(now, data_change=False) for old, _ in filling.pairs]
             try:
-                with self._or_discarded(base, [new for _, new in pairs]) as added:
+                with self._or_discarded(base, [new for _, new in filling.pairs]) as added:
                     commit(self._log, base, [*removed, *added], "REORG", {"materialize": "partition columns"})
-                return
+                return filling.left
             except ConflictError as error:
                 conflict = error  # a file has gone meanwhile: look again
         raise conflict
