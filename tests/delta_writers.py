@@ -84,7 +84,9 @@ class Writer:
         """What tasks leave behind: files that are in no version yet."""
         ids, countries = zip(*rows, strict=True)
         arrays = [pa.array(ids, pa.int64()), pa.array([batch] * len(ids)), pa.array(countries, pa.string())]
-        writer = FileWriter(cast(Any, None), self.root + "/", _schema(base), materializes(base.protocol))
+        writer = FileWriter(
+            cast(Any, None), self.root + "/", _schema(base), materializes(base.protocol), indexed_columns=32
+        )
         columns = writer.schema.written_columns(writer.spark, materialized=True)
         plan = WritePlan(
             columns=columns if writer.materialized else columns[:-1],
@@ -148,7 +150,7 @@ class Writer:
     def findings(self, file: AddFile) -> list[Finding]:
         """What is wrong with the partition columns inside a file."""
         path = str(Path(self.root, file.decoded_path))
-        return check_file(path, ["id", "batch"], ["country"], file.partition_values, lambda a, _: texts(a, "string"))
+        return check_file(path, ["id", "batch"], {"country": "string"}, file.partition_values, _texts)
 
     def unfinished(self) -> list[Path]:
         """Temporary files of commits."""
@@ -325,3 +327,7 @@ def described(attempts: Iterable[Attempt]) -> str:
 
 def attempts_of(text: str) -> list[Attempt]:
     return [Attempt(*one) for one in json.loads(text)]
+
+
+def _texts(array: pa.Array, column: str) -> pa.StringArray:
+    return texts(array, "string")
