@@ -148,7 +148,7 @@ class Writer:
     def findings(self, file: AddFile) -> list[Finding]:
         """What is wrong with the partition columns inside a file."""
         path = str(Path(self.root, file.decoded_path))
-        return check_file(path, ["id", "batch"], ["country"], file.partition_values, lambda a, _: texts(a, "string"))
+        return check_file(path, ["id", "batch"], {"country": "string"}, file.partition_values, _texts)
 
     def unfinished(self) -> list[Path]:
         """Temporary files of commits."""
@@ -325,3 +325,7 @@ def described(attempts: Iterable[Attempt]) -> str:
 
 def attempts_of(text: str) -> list[Attempt]:
     return [Attempt(*one) for one in json.loads(text)]
+
+
+def _texts(array: pa.Array, column: str) -> pa.StringArray:
+    return texts(array, "string")
