@@ -22,6 +22,7 @@ from penstock.model.changes import parse_changes
 Step = tuple[str | tuple[str, ...], Callable[[Lake], object]]
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_OWN_NAME = re.compile(r"(?<=\d)_[0-9a-f]{8}_penstock$")  # of inlined tables in MySQL
 _SIZES = ("file_size_bytes", "footer_size", "column_size_bytes")
 
 
@@ -54,7 +55,7 @@ def _compare(ours: Catalog, theirs: Catalog, spark: SparkSession, steps: Sequenc
 def _rows(catalog: Catalog) -> dict[str, list[str]]:
     found = dumps.rows(catalog)
     del found["ducklake_metadata"]
-    return {table: sorted(_normal(table, row) for row in rows) for table, rows in found.items()}
+    return {_OWN_NAME.sub("", table): sorted(_normal(table, row) for row in rows) for table, rows in found.items()}
 
 
 def _normal(table: str, row: Sequence[Any]) -> str:
@@ -88,6 +89,6 @@ def _value(name: str, value: Any) -> Any:
         case str() if name == "snapshot_time":
             return "time"
         case str():
-            return _UUID.sub("uuid", value)
+            return _OWN_NAME.sub("", _UUID.sub("uuid", value))
         case _:
             return value

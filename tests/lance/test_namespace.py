@@ -224,11 +224,11 @@ def test_a_namespace_inside_of_others(spark: SparkSession, tmp_path: Path) -> No
 def test_versions_and_time_travel(spark: SparkSession, tmp_path: Path, namespace: penstock.lance.Namespace) -> None:
     first = namespace.append(events(spark, 10))
     second = namespace.append(events(spark, 10, first=10))
-    third = namespace.delete("country = 'US' OR id = 11")
+    third = namespace.delete("country = 'US' OR id = 12")
     namespace.overwrite(events(spark, 3, first=100))
     fifth = namespace.append(events(spark, 1, first=200).withColumn("country", F.lit("US")))
     ids = [{row.id for row in namespace.read(version=version).collect()} for version in (first, second, third, fifth)]
-    assert ids == [set(range(10)), set(range(20)), set(range(20)) - {0, 10, 11}, {100, 101, 102, 200}]
+    assert ids == [set(range(10)), set(range(20)), set(range(20)) - {0, 11, 12}, {100, 101, 102, 200}]
     told = namespace.versions().collect()
     assert [row.operation for row in told] == ["create", "append", "append", "delete", "overwrite", "append"]
     assert [row.version for row in told[1:4]] == [first, second, third]
