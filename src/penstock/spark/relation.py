@@ -74,4 +74,4 @@ def records(files: Iterable[tuple[str, int, Sequence[object]]]) -> str:
 
 
 def _escaped(value: object) -> str:
-    return str(value).translate(_ESCAPES) if isinstance(value, str) else str(value)
+    return value.translate(_ESCAPES) if isinstance(value, str) else str(value)
