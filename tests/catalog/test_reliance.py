@@ -52,7 +52,7 @@ def database(request: pytest.FixtureRequest, file_catalog: Catalog) -> Iterator[
 def reliance(database: Database, filter: Any) -> Reliance:
     table = objects.find_table(database, At(3), "", "main", "t")
     columns = objects.columns_at(objects.column_versions(database, table.id), At(3))
-    return Reliance(table.id, tuple(columns), (), implied_by([json.dumps(filter)], columns, "UTC"))
+    return Reliance(table.id, tuple(columns), (), implied_by([json.dumps(filter)], columns))
 
 
 def test_rows_that_may_match_and_rows_that_cannot(database: Database) -> None:
