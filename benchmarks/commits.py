@@ -21,13 +21,13 @@ from pyspark.sql import SparkSession
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import penstock
-from interop.catalogs import Catalog, DuckDBCatalog, MySQLCatalog, PostgresCatalog, SQLiteCatalog
-from interop.writers import Writer
-from penstock.catalog.writing.files import add_files
-from penstock.model.columns import Column
-from penstock.model.statistics import ColumnStatistics, WrittenFile
-from penstock.model.types import Type
-from servers import MariaDBServer, PostgresServer
+from penstock.ducklake.catalog.commits.staged_files import add_files
+from penstock.schema.columns import Column
+from penstock.schema.statistics import ColumnStatistics, WrittenFile
+from penstock.schema.types import Type
+from support.catalogs import Catalog, DuckDBCatalog, MySQLCatalog, PostgresCatalog, SQLiteCatalog
+from support.servers import MariaDBServer, PostgresServer
+from support.writers import Writer
 
 FILES, COLUMNS, RUNS = 10_000, 16, 3
 COMMITS = {"catalog": 200, "Table.append": 30, "DuckDB": 100}

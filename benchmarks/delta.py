@@ -19,7 +19,7 @@ import penstock.delta
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 
-from delta_spark import DeltaSpark, table
+from support.delta_spark import DeltaSpark, table
 
 MONTH = "date_format(l_shipdate, 'yyyy-MM')"
 SETTINGS = {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "4"}  # as penstock.session() has them

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interop import catalogs
-from interop.catalogs import Catalog
-from servers import MariaDBServer, PostgresServer
-from small_sessions import SMALL
+from support import catalogs
+from support.catalogs import Catalog
+from support.servers import MariaDBServer, PostgresServer
+from support.small_sessions import SMALL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,6 +1,10 @@
 """Penstock: lakehouse tables for Apache Spark, from Python."""
 
-from penstock.attaching import attach
+from penstock.ducklake.attach import attach
+from penstock.ducklake.lake import Lake
+from penstock.ducklake.model.objects import MacroImplementation, MacroParameter
+from penstock.ducklake.model.snapshots import Snapshot
+from penstock.ducklake.table import Table
 from penstock.errors import (
     AttachError,
     CatalogError,
@@ -11,11 +15,7 @@ from penstock.errors import (
     StaleReadError,
     UnsupportedError,
 )
-from penstock.lake import Lake
-from penstock.model.objects import MacroImplementation, MacroParameter
-from penstock.model.snapshots import Snapshot
 from penstock.spark.session import session
-from penstock.table import Table
 from penstock.version import __version__
 
 __all__ = [

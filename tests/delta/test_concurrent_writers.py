@@ -14,7 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import penstock
 import penstock.delta
-from delta_writers import (
+from penstock.delta import DeltaTable, table
+from penstock.errors import ConflictError
+from support.delta_writers import (
     LONGEST,
     READY,
     Attempt,
@@ -25,15 +27,13 @@ from delta_writers import (
     by_deltalake,
     by_duckdb,
     described,
-    environment,
     in_order,
     switches_at,
     transacts,
 )
-from penstock.delta import DeltaTable, table
-from penstock.errors import ConflictError
-from small_sessions import SMALL
-from stalled import Stalled
+from support.processes import environment
+from support.small_sessions import SMALL
+from support.stalled import Stalled
 
 WRITERS, BATCHES = 8, 8
 SPARKS, SPARK_BATCHES = 2, 2

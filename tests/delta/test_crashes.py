@@ -17,7 +17,10 @@ from pyspark.sql import SparkSession
 
 import penstock
 import penstock.delta
-from delta_writers import (
+from penstock.delta import DeltaTable, table
+from penstock.errors import InvalidError, PenstockError, UnsupportedError
+from penstock.storage import filesystems
+from support.delta_writers import (
     LONGEST,
     READY,
     Child,
@@ -26,13 +29,10 @@ from delta_writers import (
     by_deltalake,
     by_duckdb,
     dies,
-    environment,
     in_order,
 )
-from penstock.delta import DeltaTable, table
-from penstock.errors import InvalidError, PenstockError, UnsupportedError
-from penstock.storage import filesystems
-from small_sessions import SMALL
+from support.processes import environment
+from support.small_sessions import SMALL
 
 FIRST = [(1, "US"), (2, "US"), (3, "CN"), (4, None)]
 DEAD: list[Row] = [(100, "dead", "US"), (101, "dead", "new"), (102, "dead", None)]

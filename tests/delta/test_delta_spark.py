@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 import penstock
 import penstock.delta
-from delta_spark import DeltaSpark, in_order, table
 from penstock.delta import DeltaTable
-from small_sessions import SMALL
+from support.delta_spark import DeltaSpark, in_order, table
+from support.small_sessions import SMALL
 
 FEATURE = "materializePartitionColumns"
 ENABLED = "delta.enableMaterializePartitionColumnsFeature"

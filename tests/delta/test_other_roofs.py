@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import penstock
 import penstock.delta
-from interop.catalogs import Catalog
-from interop.writing import attached, leaving_nothing
 from penstock.delta import DeltaTable
+from support.catalogs import Catalog
+from support.writing import attached, leaving_nothing
 
 _COLUMNS = "id BIGINT, region STRING, day DATE, amount DECIMAL(38,2), tags ARRAY<STRING>"
 _ROWS: list[tuple[Any, ...]] = [

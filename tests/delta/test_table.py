@@ -18,7 +18,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 import penstock
 import penstock.delta
-from delta_judges import by_deltalake, by_duckdb, data_files, in_order
+from support.delta_judges import by_deltalake, by_duckdb, data_files, in_order
 
 SCHEMA = (
     "id BIGINT NOT NULL, region STRING, day DATE, amount DECIMAL(38,2), ts TIMESTAMP, f DOUBLE,"

@@ -15,14 +15,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from interop.catalogs import Catalog, DuckDBCatalog
-from interop.compare import assert_same_tables, query
-from interop.dumps import rows
-from interop.reference import METADATA, quote
-from interop.writing import attached, leaving_nothing
-from penstock.model.columns import Column
-from penstock.model.types import parse_type
-from penstock.storage.parquet.name_matching import ForeignFile, Rules, described
+from penstock.ducklake.files.name_matching import ForeignFile, Rules, described
+from penstock.schema.columns import Column
+from penstock.schema.types import parse_type
+from support.catalogs import Catalog, DuckDBCatalog
+from support.compare import assert_same_tables, query
+from support.dumps import rows
+from support.reference import METADATA, quote
+from support.writing import attached, leaving_nothing
 
 _COLUMNS = """id BIGINT, name STRING, day DATE, amount DECIMAL(38,5), f DOUBLE, s STRUCT<a: INT, b: STRING>,
               l ARRAY<STRUCT<x: INT, y: STRING>>, m MAP<STRING, DECIMAL(38,0)>, moment TIMESTAMP_NTZ, seen TIMESTAMP,

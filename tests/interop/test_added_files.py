@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from interop.catalogs import Catalog
-from interop.compare import assert_contents, assert_same_tables, query
-from interop.reference import Reference, quote
+from support.catalogs import Catalog
+from support.compare import assert_contents, assert_same_tables, query
+from support.reference import Reference, quote
 
 
 def test_columns_by_name(catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:

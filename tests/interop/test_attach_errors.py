@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from interop.catalogs import Catalog, MySQLCatalog
-from servers import MariaDBServer, PostgresServer
+from support.catalogs import Catalog, MySQLCatalog
+from support.servers import MariaDBServer, PostgresServer
 
 SECRET = "s3cret-Passw0rd"
 

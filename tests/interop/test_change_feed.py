@@ -16,10 +16,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock
-from interop.catalogs import Catalog
-from interop.compare import Contents, assert_contents, query
-from interop.reference import METADATA, Reference
-from spark.plans import files_read
+from support.catalogs import Catalog
+from support.compare import Contents, assert_contents, query
+from support.plans import files_read
+from support.reference import METADATA, Reference
 
 FEEDS = ("changes", "insertions", "deletions")
 Asked = tuple[str, int, int]

@@ -14,14 +14,14 @@ import psycopg
 import pytest
 
 import penstock
-from interop.catalogs import Catalog
-from interop.reference import ALIAS, METADATA, Reference
-from interop.writers import Writer
-from interop.writing import files_of
-from penstock.catalog import attach
-from penstock.catalog.databases.base import Database
-from penstock.catalog.writing.commit import RetryPolicy
-from proxies import BreakingProxy
+from penstock.ducklake.catalog import opening
+from penstock.ducklake.catalog.commits.commit import RetryPolicy
+from penstock.ducklake.catalog.databases.base import Database
+from support.catalogs import Catalog
+from support.proxies import BreakingProxy
+from support.reference import ALIAS, METADATA, Reference
+from support.writers import Writer
+from support.writing import files_of
 
 _TOO_LONG = 3_600_000  # milliseconds to wait for another try
 
@@ -83,13 +83,13 @@ def test_a_first_file_that_comes_during_an_attach(file_catalog: Catalog, monkeyp
     """The folder of the data is made while another attaches, which asks where it is."""
     with writer(file_catalog) as first:
         first.create_table("t")
-        locate = attach._located
+        locate = opening._located
 
-        def locate_late(database: Database, options: attach.AttachOptions) -> attach.Catalog:
+        def locate_late(database: Database, options: opening.AttachOptions) -> opening.Catalog:
             first.append_file("t", 1)
             return locate(database, options)
 
-        monkeypatch.setattr(attach, "_located", locate_late)
+        monkeypatch.setattr(opening, "_located", locate_late)
         with writer(file_catalog) as second:
             assert second.catalog.database.value("SELECT count(*) FROM ducklake_data_file") == 1
 

@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock
-from interop.catalogs import Catalog, PostgresCatalog
-from interop.reference import METADATA, Reference
-from interop.writing import attached, files_of
 from penstock import Lake, Table
-from servers import PostgresServer
+from support.catalogs import Catalog, PostgresCatalog
+from support.reference import METADATA, Reference
+from support.servers import PostgresServer
+from support.writing import attached, files_of
 
 _numbers = count(1)
 

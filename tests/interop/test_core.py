@@ -9,8 +9,8 @@ from pathlib import Path
 import duckdb
 from pyspark.sql import SparkSession
 
-from interop.catalogs import Catalog
-from interop.compare import assert_same_tables
+from support.catalogs import Catalog
+from support.compare import assert_same_tables
 
 REPOSITORY = Path(__file__).parents[2]
 CLUSTER = "local-cluster[2,1,1024]"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -15,13 +14,14 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import penstock
-from interop.catalogs import Catalog
-from interop.reference import METADATA
-from interop.writers import ID, Writer
-from interop.writing import attached, files_of
-from penstock.catalog.inlining import inlined_statistics
-from penstock.catalog.writing.files import add_inlined
-from small_sessions import SMALL
+from penstock.ducklake.catalog.commits.staged_files import add_inlined
+from penstock.ducklake.catalog.inlined_storage import inlined_statistics
+from support.catalogs import Catalog
+from support.processes import environment
+from support.reference import METADATA
+from support.small_sessions import SMALL
+from support.writers import ID, Writer
+from support.writing import attached, files_of
 
 READY = "ready"
 
@@ -38,8 +38,8 @@ def victim(uri: str, data_path: str, moment: str) -> None:
 
 
 def _stop_at(moment: str) -> None:
-    from penstock import transaction
-    from penstock.catalog.databases import base
+    from penstock.ducklake import transaction
+    from penstock.ducklake.catalog.databases import base
     from penstock.storage.parquet.files import ArrowFile
 
     match moment:
@@ -81,12 +81,6 @@ def _stopping_before_commit(commit: Callable[..., Any]) -> Callable[..., Any]:
 def _stop() -> None:
     print(READY, flush=True)
     time.sleep(600)
-
-
-def environment() -> dict[str, str]:
-    """Of a process that finds the tests' own modules, and the same Penstock."""
-    places = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
 
 
 def kill_when_ready(*arguments: str) -> None:

@@ -12,12 +12,12 @@ from uuid import UUID
 import duckdb
 import pytest
 
-from interop.catalogs import Catalog, MySQLCatalog, PostgresCatalog
-from interop.dumps import opened, rows, shapes, twin
-from interop.reference import METADATA, Reference
-from penstock.catalog.attach import AttachOptions, open_catalog
+from penstock.ducklake.catalog.opening import AttachOptions, open_catalog
 from penstock.errors import AttachError
 from penstock.version import __version__
+from support.catalogs import Catalog, MySQLCatalog, PostgresCatalog
+from support.dumps import opened, rows, shapes, twin
+from support.reference import METADATA, Reference
 
 
 def _create(catalog: Catalog, **options: object) -> None:

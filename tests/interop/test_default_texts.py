@@ -6,17 +6,17 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from interop.catalogs import Catalog
-from interop.compare import assert_contents, query
-from interop.reference import METADATA, Reference, quote
+from penstock.ducklake.model.column_defaults import with_default
+from penstock.ducklake.model.schema_evolution import column_rows
+from penstock.ducklake.writing.insert_defaults import default_expression, default_of
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.model.columns import Column
-from penstock.model.defaults import with_default
-from penstock.model.evolution import column_rows
-from penstock.model.types import parse_type
-from penstock.spark.insert_defaults import default_expression, default_of
+from penstock.schema.columns import Column
+from penstock.schema.types import parse_type
 from penstock.spark.schemas import columns_of
 from penstock.spark.types import Reading
+from support.catalogs import Catalog
+from support.compare import assert_contents, query
+from support.reference import METADATA, Reference, quote
 
 # Type for Spark, type for DuckDB, and defaults that both write alike.
 ALIKE = [

@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from interop.catalogs import Catalog
-from interop.compare import assert_same_tables
-from interop.samples import NESTED, PRIMITIVES, storable_in_mysql
+from support.catalogs import Catalog
+from support.compare import assert_same_tables
+from support.lake_samples import NESTED, PRIMITIVES, storable_in_mysql
 
 PLACES = pytest.mark.parametrize("inlined_rows", [0, 100], ids=["files", "inlined"])
 HOSTILE_TEXTS = (

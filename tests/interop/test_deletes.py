@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from interop.catalogs import Catalog
-from interop.compare import assert_history, assert_same_tables, record
-from interop.reference import METADATA, Reference
+from support.catalogs import Catalog
+from support.compare import assert_history, assert_same_tables, record
+from support.reference import METADATA, Reference
 
 TWO_FILES = (
     "CREATE TABLE t (id INTEGER, name VARCHAR)",

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from interop.catalogs import Catalog
-from interop.compare import assert_same_tables
-from interop.reference import METADATA
-from interop.samples import NESTED, PRIMITIVES, create_table, insert_rows
+from support.catalogs import Catalog
+from support.compare import assert_same_tables
+from support.lake_samples import NESTED, PRIMITIVES, create_table, insert_rows
+from support.reference import METADATA
 
 
 def test_encrypted_lake(catalog: Catalog, spark: SparkSession) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from interop.catalogs import Catalog
-from interop.reference import METADATA, Reference
-from penstock.model import evolution
-from penstock.model.columns import Column
-from penstock.model.defaults import NO_DEFAULT, expression_default, literal_default, with_default
-from penstock.model.evolution import ColumnRow, Evolution, column_rows
-from penstock.model.types import parse_type
+from penstock.ducklake.model import schema_evolution
+from penstock.ducklake.model.column_defaults import NO_DEFAULT, expression_default, literal_default, with_default
+from penstock.ducklake.model.schema_evolution import ColumnRow, Evolution, column_rows
+from penstock.schema.columns import Column
+from penstock.schema.types import parse_type
+from support.catalogs import Catalog
+from support.reference import METADATA, Reference
 
 Change = Callable[[tuple[Column, ...], int], Evolution]
 CREATED = """CREATE TABLE t (
@@ -26,28 +26,31 @@ def _new(name: str, kind: str, *children: Column) -> Column:
 SEVEN = with_default(_new("c", "int32"), literal_default("7", "7"))
 STRUCT = _new("t", "struct", _new("b", "varchar"), _new("a", "int64"), _new("n", "struct", _new("y", "int32"), SEVEN))
 STEPS: list[tuple[str, Change]] = [
-    ("ADD COLUMN c INTEGER DEFAULT 7", lambda t, i: evolution.add_column(t, i, (), SEVEN, has_rows=False)),
-    ("ADD COLUMN s.n.c INTEGER DEFAULT 7", lambda t, i: evolution.add_column(t, i, "s.n", SEVEN, has_rows=False)),
+    ("ADD COLUMN c INTEGER DEFAULT 7", lambda t, i: schema_evolution.add_column(t, i, (), SEVEN, has_rows=False)),
+    (
+        "ADD COLUMN s.n.c INTEGER DEFAULT 7",
+        lambda t, i: schema_evolution.add_column(t, i, "s.n", SEVEN, has_rows=False),
+    ),
     (
         "ADD COLUMN m.value.q STRUCT(r DATE)[]",
-        lambda t, i: evolution.add_column(
+        lambda t, i: schema_evolution.add_column(
             t, i, "m.value", _new("q", "list", _new("element", "struct", _new("r", "date"))), has_rows=False
         ),
     ),
-    ("RENAME d TO dd", lambda t, i: evolution.rename_column(t, "d", "dd")),
-    ("RENAME l.element.a TO aa", lambda t, i: evolution.rename_column(t, "l.element.a", "aa")),
-    ("ALTER f SET TYPE DOUBLE", lambda t, i: evolution.set_type(t, i, "f", _new("t", "float64"))),
+    ("RENAME d TO dd", lambda t, i: schema_evolution.rename_column(t, "d", "dd")),
+    ("RENAME l.element.a TO aa", lambda t, i: schema_evolution.rename_column(t, "l.element.a", "aa")),
+    ("ALTER f SET TYPE DOUBLE", lambda t, i: schema_evolution.set_type(t, i, "f", _new("t", "float64"))),
     (
         "ALTER s SET TYPE STRUCT(b VARCHAR, a BIGINT, n STRUCT(y INTEGER, c INTEGER))",
-        lambda t, i: evolution.set_type(t, i, "s", STRUCT),
+        lambda t, i: schema_evolution.set_type(t, i, "s", STRUCT),
     ),
-    ("ALTER id DROP NOT NULL", lambda t, i: evolution.drop_not_null(t, "id")),
-    ("ALTER c SET DEFAULT 9", lambda t, i: evolution.set_default(t, "c", literal_default("9", "9"))),
-    ("ALTER r SET DEFAULT random()", lambda t, i: evolution.set_default(t, "r", expression_default("random()"))),
-    ("ALTER c DROP DEFAULT", lambda t, i: evolution.drop_default(t, "c")),
-    ("DROP COLUMN m.value.o", lambda t, i: evolution.drop_column(t, "m.value.o")),
-    ("DROP COLUMN l", lambda t, i: evolution.drop_column(t, "l")),
-    ("ADD COLUMN l VARCHAR", lambda t, i: evolution.add_column(t, i, (), _new("l", "varchar"), has_rows=False)),
+    ("ALTER id DROP NOT NULL", lambda t, i: schema_evolution.drop_not_null(t, "id")),
+    ("ALTER c SET DEFAULT 9", lambda t, i: schema_evolution.set_default(t, "c", literal_default("9", "9"))),
+    ("ALTER r SET DEFAULT random()", lambda t, i: schema_evolution.set_default(t, "r", expression_default("random()"))),
+    ("ALTER c DROP DEFAULT", lambda t, i: schema_evolution.drop_default(t, "c")),
+    ("DROP COLUMN m.value.o", lambda t, i: schema_evolution.drop_column(t, "m.value.o")),
+    ("DROP COLUMN l", lambda t, i: schema_evolution.drop_column(t, "l")),
+    ("ADD COLUMN l VARCHAR", lambda t, i: schema_evolution.add_column(t, i, (), _new("l", "varchar"), has_rows=False)),
 ]
 
 
@@ -81,8 +84,8 @@ def _table() -> tuple[Column, ...]:
     columns: tuple[Column, ...] = ()
     for field in fields:
         next_id = 1 + len(list(column_rows(columns)))
-        columns = evolution.add_column(columns, next_id, (), field, has_rows=False).columns
-    return evolution.set_not_null(columns, "id", has_nulls=False).columns
+        columns = schema_evolution.add_column(columns, next_id, (), field, has_rows=False).columns
+    return schema_evolution.set_not_null(columns, "id", has_nulls=False).columns
 
 
 def _rows(reference: Reference, edge: str) -> list[tuple[object, ...]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from interop.catalogs import Catalog
-from interop.compare import assert_same_tables
+from support.catalogs import Catalog
+from support.compare import assert_same_tables
 
 SHAPES = (
     "POINT (1 2)", "LINESTRING (0 0, 1 1, 2 0)", "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (1 1, 2 1, 2 2, 1 2, 1 1))",

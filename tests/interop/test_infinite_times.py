@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock
-from interop.catalogs import Catalog
-from interop.reference import METADATA, Reference
-from interop.writing import attached, data_files
 from penstock import Lake
+from support.catalogs import Catalog
+from support.reference import METADATA, Reference
+from support.writing import attached, data_files
 
 KINDS = {
     "d": "DATE",

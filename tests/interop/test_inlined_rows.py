@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from interop.catalogs import Catalog
-from interop.compare import assert_same_tables
+from support.catalogs import Catalog
+from support.compare import assert_same_tables
 
 
 def test_inserts_updates_and_deletes(catalog: Catalog, spark: SparkSession) -> None:

@@ -12,24 +12,24 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from interop.catalogs import Catalog
-from interop.reference import METADATA, Reference, identifier
-from interop.samples import NESTED, PRIMITIVES, Sample, create_table, insert_rows
-from penstock.catalog.databases import ConnectOptions, Database, connect
-from penstock.catalog.inlined import inlined_rows
-from penstock.catalog.inlining import (
+from penstock.ducklake.catalog.databases import ConnectOptions, Database, connect
+from penstock.ducklake.catalog.inlined_rows import inlined_rows
+from penstock.ducklake.catalog.inlined_storage import (
     create_inlined_table_sql,
     holds_every_value,
     inlined_statistics,
     inlined_table_name,
     insert_inlined,
 )
-from penstock.catalog.location import parse_location
-from penstock.catalog.objects import column_versions, columns_at
-from penstock.catalog.visibility import At
+from penstock.ducklake.catalog.location import parse_location
+from penstock.ducklake.catalog.objects import column_versions, columns_at
+from penstock.ducklake.catalog.visibility import At
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.model.columns import Column
-from penstock.model.reshape import select_list
+from penstock.schema.columns import Column
+from penstock.storage.duckdb_sql import select_list
+from support.catalogs import Catalog
+from support.lake_samples import NESTED, PRIMITIVES, Sample, create_table, insert_rows
+from support.reference import METADATA, Reference, identifier
 
 PLAIN = tuple(sample for sample in PRIMITIVES if sample.name != "interval")
 VARIANT = Sample("variant", "VARIANT", ("1", "'x'", "{'a': [1, 2], 'b': NULL}", "TIMESTAMP '2024-01-01'"))

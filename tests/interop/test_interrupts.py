@@ -12,12 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from interop.catalogs import Catalog
-from interop.reference import METADATA
-from interop.writers import Writer
-from interop.writing import attached, files_of
-from penstock import transaction as transactions
-from penstock.transaction import Transaction
+from penstock.ducklake import transaction as transactions
+from penstock.ducklake.transaction import Transaction
+from support.catalogs import Catalog
+from support.reference import METADATA
+from support.writers import Writer
+from support.writing import attached, files_of
 
 Moment = Callable[[Callable[[], None], Callable[[], None]], None]
 

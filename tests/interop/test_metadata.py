@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from interop.catalogs import Catalog
-from interop.compare import assert_contents, query
-from interop.reference import METADATA, Reference
 from penstock.partitioning import Bucket, Identity
+from support.catalogs import Catalog
+from support.compare import assert_contents, query
+from support.reference import METADATA, Reference
 
 LAKE = (
     "CREATE TABLE t (id INTEGER DEFAULT 3, name VARCHAR NOT NULL, s STRUCT(a INTEGER, l VARCHAR[]))",

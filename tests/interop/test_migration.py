@@ -13,14 +13,14 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from interop.catalogs import Catalog, PostgresCatalog
-from interop.compare import TableName, assert_same_tables
-from interop.dumps import opened, rows, shapes, twin
-from interop.reference import Reference
-from penstock.catalog.attach import AttachOptions, open_catalog
-from penstock.catalog.databases import Database
-from penstock.catalog.migration import format_version, migrate
+from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.migration import format_version, migrate
+from penstock.ducklake.catalog.opening import AttachOptions, open_catalog
 from penstock.errors import AttachError
+from support.catalogs import Catalog, PostgresCatalog
+from support.compare import TableName, assert_same_tables
+from support.dumps import opened, rows, shapes, twin
+from support.reference import Reference
 
 TABLES = (TableName("parts"), TableName("renamed", "s"), TableName("nested", "s"))
 OLDER = ("0.1", "0.2", "0.3-dev1", "0.3", "0.4-dev1", "0.4")

@@ -8,12 +8,12 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-from interop.catalogs import Catalog, MySQLCatalog
-from interop.compare import assert_same_tables
-from interop.reference import Reference
-from interop.samples import PRIMITIVES, create_table, insert_rows, storable_in_mysql
-from interop.writers import Writer
-from servers import MariaDBServer
+from support.catalogs import Catalog, MySQLCatalog
+from support.compare import assert_same_tables
+from support.lake_samples import PRIMITIVES, create_table, insert_rows, storable_in_mysql
+from support.reference import Reference
+from support.servers import MariaDBServer
+from support.writers import Writer
 
 NO_JOINS = "only simple deletes"
 

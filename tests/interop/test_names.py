@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from interop.catalogs import Catalog
-from interop.compare import TableName, assert_same_tables
-from interop.reference import identifier
+from support.catalogs import Catalog
+from support.compare import TableName, assert_same_tables
+from support.reference import identifier
 
 HOSTILE = (
     "Weird \"name", "it's", "a.b", "a/b", "with space", "ünï😀", "SELECT", "100%", "$dollar", "back`tick", "semi;colon",

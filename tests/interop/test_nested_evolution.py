@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from interop.catalogs import Catalog
-from interop.compare import assert_same_tables
+from support.catalogs import Catalog
+from support.compare import assert_same_tables
 
 PLACES = pytest.mark.parametrize("inlined_rows", [0, 100], ids=["files", "inlined"])
 

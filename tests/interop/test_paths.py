@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from interop.catalogs import Catalog, DuckDBCatalog
-from interop.compare import assert_history, assert_same_tables, query, record
-from interop.reference import METADATA, quote
+from support.catalogs import Catalog, DuckDBCatalog
+from support.compare import assert_history, assert_same_tables, query, record
+from support.reference import METADATA, quote
 
 LAKE = (
     "CREATE SCHEMA s",

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from interop.catalogs import Catalog
-from interop.compare import assert_same_tables
-from interop.reference import Reference
+from support.catalogs import Catalog
+from support.compare import assert_same_tables
+from support.reference import Reference
 
 VALUES = {
     "BOOLEAN": ("true", "false"),

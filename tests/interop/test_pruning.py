@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from interop.catalogs import Catalog
-from interop.compare import assert_contents, query
-from interop.reference import Reference
+from support.catalogs import Catalog
+from support.compare import assert_contents, query
+from support.reference import Reference
 
 PREDICATES = (
     "id = 7", "id <> 7", "id < 3", "id <= 3", "id > 25", "id >= 25", "id IN (1, 11, 21)", "id IN (1, NULL)",

@@ -23,9 +23,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from pyspark.sql import SparkSession
 
 import penstock
-from interop.catalogs import Catalog, DuckDBCatalog, SQLiteCatalog
-from interop.compare import Contents, assert_contents, query
-from interop.reference import Reference
+from support.catalogs import Catalog, DuckDBCatalog, SQLiteCatalog
+from support.compare import Contents, assert_contents, query
+from support.reference import Reference
 
 STEPS_A_LAKE = 20
 STEPS = int(os.environ.get("PENSTOCK_RANDOM_STEPS", "200"))

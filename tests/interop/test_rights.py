@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from interop.catalogs import Catalog, MySQLCatalog
-from interop.writers import Writer
-from servers import MariaDBServer, PostgresServer
+from support.catalogs import Catalog, MySQLCatalog
+from support.servers import MariaDBServer, PostgresServer
+from support.writers import Writer
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import penstock
-from interop.catalogs import Catalog
-from interop.compare import assert_same_tables
-from interop.writing import attached, leaving_nothing
 from penstock import Lake, Table
+from support.catalogs import Catalog
+from support.compare import assert_same_tables
+from support.writing import attached, leaving_nothing
 
 COLUMNS = (
     "id BIGINT NOT NULL, name STRING DEFAULT 'none', price DECIMAL(38,3), f DOUBLE, day DATE,"

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 import penstock
 import penstock.delta
 import penstock.lance
-from interop.catalogs import DuckDBCatalog
+from support.catalogs import DuckDBCatalog
 
 ROWS = ((1, 10, "a"), (1, 0, "b"), (2, 20, "a"), (2, 20, None), (3, None, "b"), (4, 5, "c"), (None, 7, "a"))
 GONE = (99, 99, "gone")  # the row that is deleted again, from the file of the first ones

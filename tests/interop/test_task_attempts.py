@@ -6,20 +6,20 @@ import subprocess
 import sys
 from pathlib import Path
 
-from interop.catalogs import Catalog
+from support.catalogs import Catalog
 
 # The first attempt of every task writes all that it has to, and dies before it can tell.
 WRITER = """
 import os
 import sys
 import penstock
-import penstock.statements.remove
-import penstock.statements.target
+import penstock.ducklake.changing.deletes
+import penstock.ducklake.writing.write_target
 from penstock.spark import tasks
-from penstock.spark.removing import RemovalJob
-from penstock.spark.writing import Job
+from penstock.ducklake.changing.delete_job import RemovalJob
+from penstock.spark.write_job import Job
 from pyspark import TaskContext
-from small_sessions import SMALL
+from support.small_sessions import SMALL
 
 
 def die():
@@ -52,9 +52,9 @@ with penstock.attach(sys.argv[1], data_path=sys.argv[2], spark=spark) as lake:
     rows = spark.range(0, 1000, 1, 2).selectExpr("id", "id % 2 AS p")
     table.append(rows)
     assert not swept, "nothing failed, and files were looked for"
-    penstock.statements.target.Job = DyingJob
+    penstock.ducklake.writing.write_target.Job = DyingJob
     table.append(rows)
-    penstock.statements.remove.RemovalJob = DyingRemoval
+    penstock.ducklake.changing.deletes.RemovalJob = DyingRemoval
     table.update({"id": "-id"}, "id % 10 = 1")
     assert len(swept) == 3, swept
 """

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from interop.catalogs import Catalog
-from interop.compare import assert_contents, assert_same_tables, query
+from support.catalogs import Catalog
+from support.compare import assert_contents, assert_same_tables, query
 
 FIRST = datetime(2024, 3, 10, 6, 30, tzinfo=UTC)
 NEW_YORK = "America/New_York"

@@ -11,17 +11,17 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock
-from interop.catalogs import Catalog
-from interop.reference import METADATA
-from interop.writers import Writer
-from interop.writing import attached, files_of, leaving_nothing
 from penstock import Lake
-from penstock.catalog.writing.commit import RetryPolicy
-from penstock.catalog.writing.files import add_files
-from penstock.model.columns import Column
-from penstock.model.statistics import ColumnStatistics, WrittenFile
-from penstock.model.types import Type
-from penstock.transaction import Transaction
+from penstock.ducklake.catalog.commits.commit import RetryPolicy
+from penstock.ducklake.catalog.commits.staged_files import add_files
+from penstock.ducklake.transaction import Transaction
+from penstock.schema.columns import Column
+from penstock.schema.statistics import ColumnStatistics, WrittenFile
+from penstock.schema.types import Type
+from support.catalogs import Catalog
+from support.reference import METADATA
+from support.writers import Writer
+from support.writing import attached, files_of, leaving_nothing
 
 
 def rows(frame: DataFrame) -> list[tuple[Any, ...]]:

@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from interop.catalogs import Catalog
-from interop.compare import assert_contents, assert_same_tables, query
-from interop.samples import NESTED, PRIMITIVES, Sample, create_table, insert_rows, storable_in_mysql
+from support.catalogs import Catalog
+from support.compare import assert_contents, assert_same_tables, query
+from support.lake_samples import NESTED, PRIMITIVES, Sample, create_table, insert_rows, storable_in_mysql
 
 TYPES = pytest.mark.parametrize("samples", [PRIMITIVES, NESTED], ids=["primitive", "nested"])
 

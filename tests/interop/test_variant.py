@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 import penstock
-from interop.catalogs import Catalog
-from interop.compare import assert_same_tables
+from support.catalogs import Catalog
+from support.compare import assert_same_tables
 
 MIXED = (
     "1", "-1::BIGINT", "true", "1.5::DOUBLE", "1.25::DECIMAL(10,2)", "'text'", "''", "DATE '2024-01-01'",

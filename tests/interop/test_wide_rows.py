@@ -6,14 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from interop.catalogs import Catalog
+from support.catalogs import Catalog
 
 ROWS, BYTES = 8_000, 155_000
 WRITER = """
 import sys
 import penstock
 from pyspark.sql import functions as F
-from small_sessions import SMALL
+from support.small_sessions import SMALL
 
 uri, data_path, rows, size = *sys.argv[1:3], *map(int, sys.argv[3:])
 spark = penstock.session("local[2]", **{**SMALL, "spark.driver.memory": "1g"})

@@ -11,14 +11,14 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from interop import dumps
-from interop.catalogs import Catalog
-from interop.compare import TableName, assert_same_tables
-from interop.reference import METADATA, Reference, identifier
-from interop.side_by_side import Step, assert_same_catalogs
-from interop.writing import attached, files_of, leaving_nothing
 from penstock import InvalidError, Lake, NotFoundError, UnsupportedError
-from penstock.model.objects import MacroImplementation, MacroParameter
+from penstock.ducklake.model.objects import MacroImplementation, MacroParameter
+from support import dumps
+from support.catalogs import Catalog
+from support.compare import TableName, assert_same_tables
+from support.reference import METADATA, Reference, identifier
+from support.side_by_side import Step, assert_same_catalogs
+from support.writing import attached, files_of, leaving_nothing
 
 HOSTILE = ("it's", 'a "quoted" name', "a.b", "a/b=c%20$1", "😀 emoji", " spaces ", "MixedCase", "back`tick\\", "select")
 COLUMNS = ("id", *HOSTILE)

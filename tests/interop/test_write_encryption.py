@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from interop.catalogs import Catalog, DuckDBCatalog
-from interop.compare import assert_same_tables
-from interop.reference import METADATA
-from interop.writing import attached, leaving_nothing
+from support.catalogs import Catalog, DuckDBCatalog
+from support.compare import assert_same_tables
+from support.reference import METADATA
+from support.writing import attached, leaving_nothing
 
 
 def test_written_here_and_by_the_extension(catalog: Catalog, spark: SparkSession) -> None:

@@ -13,12 +13,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from interop.catalogs import Catalog
-from interop.compare import assert_history, assert_same_tables, record
-from interop.reference import METADATA, Reference, quote
-from interop.side_by_side import Step, assert_same_catalogs
-from interop.writing import attached, files_of
 from penstock import InvalidError, Lake, NotFoundError, PenstockError, Table, UnsupportedError
+from support.catalogs import Catalog
+from support.compare import assert_history, assert_same_tables, record
+from support.reference import METADATA, Reference, quote
+from support.side_by_side import Step, assert_same_catalogs
+from support.writing import attached, files_of
 
 NESTED = """id INT NOT NULL, s STRUCT<a: TINYINT, n: STRUCT<x: FLOAT>>, l ARRAY<STRUCT<a: INT, b: STRING>>,
             m MAP<STRING, STRUCT<y: UINT8, z: DATE>>, d DECIMAL(5,2) DEFAULT 1.5"""

@@ -9,13 +9,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from interop.catalogs import Catalog
-from interop.compare import assert_same_tables, query
-from interop.reference import METADATA
-from interop.writing import attached
 from penstock import Snapshot
-from penstock.spark import changing, writing
-from penstock.spark.writing import Written, gathered
+from penstock.ducklake.changing import change_job
+from penstock.spark import write_job
+from penstock.spark.write_job import Written, gathered
+from support.catalogs import Catalog
+from support.compare import assert_same_tables, query
+from support.reference import METADATA
+from support.writing import attached
 
 ODD_NAMES = "id INT, `emoji 😀` STRING, ctid STRING, `a.b` STRING, `q\"u'o` STRING, `ba``ck` STRING"
 INLINED, FILED = "inlined_insert", "inserted_into_table"
@@ -69,7 +70,7 @@ def test_rows_beyond_the_limit_never_visit_the_driver(
         visited.append(sum(batch.num_rows for blob in blobs for batch in pa.ipc.open_stream(blob)))
         return gathered(told)
 
-    for module in (writing, changing):
+    for module in (write_job, change_job):
         monkeypatch.setattr(module, "gathered", noted)
     rows = spark.range(0, 80, 1, 8).selectExpr("CAST(id AS INT) AS id", "id % 3 AS p")
     with attached(file_catalog, spark, data_inlining_row_limit=60) as lake:

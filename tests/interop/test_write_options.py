@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from interop.catalogs import Catalog
-from interop.reference import METADATA
-from interop.writing import attached, leaving_nothing
 from penstock import InvalidError, NotFoundError, Table
-from penstock.model.option_values import validate_option
+from penstock.ducklake.model.option_values import validate_option
+from support.catalogs import Catalog
+from support.reference import METADATA
+from support.writing import attached, leaving_nothing
 
 
 def parquet_of(table: Table) -> list[pq.FileMetaData]:

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import penstock
-from interop.catalogs import Catalog
-from interop.compare import assert_same_tables
-from spark.plans import files_read
+from support.catalogs import Catalog
+from support.compare import assert_same_tables
+from support.plans import files_read
 
 
 def rows(spark: SparkSession, first: int, end: int, region: str = "CAST(NULL AS STRING)") -> object:

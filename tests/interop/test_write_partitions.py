@@ -10,15 +10,15 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from interop.catalogs import Catalog
-from interop.compare import assert_same_tables, query
-from interop.reference import METADATA, quote
 from interop.test_partitioned_tables import HOSTILE
-from interop.writing import attached, data_files, ddl, leaving_nothing
 from penstock import UnsupportedError
-from penstock.model.columns import Column
-from penstock.model.types import Type
+from penstock.schema.columns import Column
+from penstock.schema.types import Type
 from penstock.storage.parquet import FileOptions, WritePlan, write_files
+from support.catalogs import Catalog
+from support.compare import assert_same_tables, query
+from support.reference import METADATA, quote
+from support.writing import attached, data_files, ddl, leaving_nothing
 
 # A column a type; the rows are these values side by side, then NULLs.
 SOURCES = {

@@ -10,15 +10,15 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock
-from interop.catalogs import Catalog, DuckDBCatalog
-from interop.compare import Contents, assert_contents, query
-from interop.reference import METADATA, Reference
-from interop.samples import NESTED, PRIMITIVES, Sample, create_table, insert_rows
 from interop.test_geometry import SHAPES
 from interop.test_variant import MIXED
-from interop.writing import attached, ddl
 from penstock import Lake
-from penstock.model.columns import Column
+from penstock.schema.columns import Column
+from support.catalogs import Catalog, DuckDBCatalog
+from support.compare import Contents, assert_contents, query
+from support.lake_samples import NESTED, PRIMITIVES, Sample, create_table, insert_rows
+from support.reference import METADATA, Reference
+from support.writing import attached, ddl
 
 # DuckDB's own storage takes 0.0 for -0.0 when one follows the other, and catalogs are kept in it.
 KINDS = {

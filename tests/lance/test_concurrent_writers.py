@@ -21,11 +21,12 @@ from pyspark.sql import SparkSession
 
 import penstock
 import penstock.lance
-from lance_judges import by_pylance, check_manifest, client
-from lance_writers import LONGEST, NAME, SCHEMA, Writer, data_files, environment, journals
-from penstock.lance import commit
-from penstock.lance.statements import add_rows, change_definition, write_job
-from small_sessions import SMALL
+from penstock.lance.commits import commit
+from penstock.lance.writing.statements import add_rows, change_definition, write_job
+from support.lance_judges import by_pylance, check_manifest, client
+from support.lance_writers import LONGEST, NAME, SCHEMA, Writer, data_files, journals
+from support.processes import environment
+from support.small_sessions import SMALL
 
 WRITERS, APPENDS = 4, 3
 SHARED = ("US", "a/b=$%", None)

@@ -18,11 +18,13 @@ import pytest
 from lance_namespace import DeclareTableRequest
 
 import penstock
-from lance_judges import by_pylance, client
-from lance_writers import LONGEST, NAME, READY, Writer, data_files, environment, journals, stop
-from penstock.lance import commit, statements, writing
-from penstock.lance.commit import WRITER, Turn
-from stalled import Stalled
+from penstock.lance.commits import commit
+from penstock.lance.commits.commit import WRITER, Turn
+from penstock.lance.writing import statements, write_job
+from support.lance_judges import by_pylance, client
+from support.lance_writers import LONGEST, NAME, READY, Writer, data_files, journals, stop
+from support.processes import environment
+from support.stalled import Stalled
 
 LEASE = 0.4
 FIRST = [(1, "US"), (2, "US"), (3, "CN"), (4, None)]
@@ -58,7 +60,7 @@ def victim(root: str, moment: str) -> None:
     statements._THREADS = 1
     match moment:
         case "writing":
-            _stop_at(writing, "_note", 2)
+            _stop_at(write_job, "_note", 2)
         case "written":
             _stop_at(statements, "turn")
         case "committing":

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import penstock
 import penstock.lance
-from lance_judges import by_duckdb, by_pylance, check_manifest, client, in_order, listed_leaves, properties
-from lance_writers import Writer
+from support.lance_judges import by_duckdb, by_pylance, check_manifest, client, in_order, listed_leaves, properties
+from support.lance_writers import Writer
 
 SCHEMA = "id BIGINT NOT NULL, event_date DATE, country STRING, city STRING, ts TIMESTAMP, amount DECIMAL(38,2)"
 HOSTILE = (

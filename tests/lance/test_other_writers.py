@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 import penstock
 import penstock.lance
-from lance_judges import client, in_order, listed_leaves
-from lance_writers import Writer
-from penstock.lance.adoption import adopt
+from penstock.lance.writing.adoption import adopt
+from support.lance_judges import client, in_order, listed_leaves
+from support.lance_writers import Writer
 
 
 def foreign_leaf(root: Path, levels: list[str], rows: pa.Table) -> str:

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock.lance
-from lance_judges import by_pylance
+from support.lance_judges import by_pylance
 
 UTC = dt.UTC
 DEEP = pa.list_(pa.struct([("m", pa.map_(pa.string(), pa.list_(pa.int64()))), ("d", pa.decimal128(38, 10))]))
@@ -70,7 +70,7 @@ def _written_by_pylance(root: Path, rows: pa.Table) -> None:
     import lance
     import pyarrow.compute as pc
 
-    from lance_judges import client
+    from support.lance_judges import client
 
     for key in (0, 1):
         part = rows.filter(pc.equal(rows["k"], key))

@@ -8,12 +8,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from partitioning.arrays import spark_array
-from penstock.catalog.dialects import DUCKDB
-from penstock.catalog.pruning import keep, prunings
+from penstock.ducklake.catalog.dialects import DUCKDB
+from penstock.ducklake.catalog.file_pruning import keep, prunings
 from penstock.errors import InvalidError
-from penstock.model.columns import Column
-from penstock.model.types import parse_type
 from penstock.partitioning import (
     Bucket,
     Identity,
@@ -24,8 +21,11 @@ from penstock.partitioning import (
     parse_transform,
 )
 from penstock.predicates import implied_by
-from predicates.samples import POOLS, Sample, duckdb_type, literal, samples, spark_type, stored_sql
-from predicates.spark_logic import Row
+from penstock.schema.columns import Column
+from penstock.schema.types import parse_type
+from support.arrays import spark_array
+from support.predicate_samples import POOLS, Sample, duckdb_type, literal, samples, spark_type, stored_sql
+from support.spark_logic import Row
 
 CATALOG = "__ducklake_metadata_lk."
 CASES = [(name, t) for name in sorted(POOLS) for t in ("identity", "bucket(16)")]

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partitioning.arrays import spark_array
 from partitioning.test_values import stored_values
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.model.types import Order, Type, parse_type
 from penstock.partitioning import MURMUR3, Bucket, Day, Hash, Hour, Identity, Month, Truncate, Year
 from penstock.predicates.domains import within
 from penstock.predicates.values import NO_VALUES, ValueSet, interval
+from penstock.schema.types import Order, Type, parse_type
+from support.arrays import spark_array
 
 HASHED = ["int8", "int16", "int32", "int64", "uint8", "uint32", "uint64", "decimal(4,1)", "decimal(38,10)"]
 HASHED += ["decimal(38,0)", "date", "timestamp", "timestamptz", "timestamp_s", "timestamp_ms", "timestamp_ns"]

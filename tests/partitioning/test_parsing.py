@@ -8,8 +8,6 @@ import duckdb
 import pytest
 
 from penstock.errors import InvalidError, NotFoundError, PenstockError, UnsupportedError
-from penstock.model.columns import Column
-from penstock.model.types import parse_type
 from penstock.partitioning import (
     Bucket,
     Day,
@@ -27,7 +25,9 @@ from penstock.partitioning import (
     parse_partition_field,
     partition_fields,
 )
-from predicates.samples import duckdb_type
+from penstock.schema.columns import Column
+from penstock.schema.types import parse_type
+from support.predicate_samples import duckdb_type
 
 CATALOG = "__ducklake_metadata_lk."
 

@@ -9,13 +9,13 @@ from typing import Any
 import duckdb
 import pytest
 
-from penstock.catalog.dialects import DUCKDB
-from penstock.catalog.pruning import keep, prunings
-from penstock.model.columns import Column
-from penstock.model.types import parse_type
+from penstock.ducklake.catalog.dialects import DUCKDB
+from penstock.ducklake.catalog.file_pruning import keep, prunings
 from penstock.partitioning import PartitionField, PartitionSpec, parse_transform
 from penstock.predicates import implied_by
-from predicates.samples import duckdb_type, literal, spark_type
+from penstock.schema.columns import Column
+from penstock.schema.types import parse_type
+from support.predicate_samples import duckdb_type, literal, spark_type
 
 CATALOG = "__ducklake_metadata_lk."
 PROMOTIONS = [

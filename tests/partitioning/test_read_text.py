@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partitioning.test_values import stored_values
-from penstock.model.types import Order, parse_type
 from penstock.partitioning.texts import read_text, text
 from penstock.predicates.calendar import DAY, days_of
-from predicates.samples import POOLS
+from penstock.schema.types import Order, parse_type
+from support.predicate_samples import POOLS
 
 TYPES = sorted({*POOLS, "decimal(5,5)", "decimal(38,0)", "decimal(38,38)"} - {"blob"})
 

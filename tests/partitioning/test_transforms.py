@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import UnsupportedError
-from penstock.model.types import parse_type
 from penstock.partitioning import Bucket, Day, Hour, Identity, Month, Transform, Unknown, Year, parse_transform
 from penstock.predicates.calendar import DAY, days_of
 from penstock.predicates.domains import within
 from penstock.predicates.values import ValueSet, interval
+from penstock.schema.types import parse_type
 
 TYPES = {name: parse_type(name) for name in ("int64", "date", "timestamp", "timestamp_ns", "timestamptz")}
 

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from partitioning.arrays import spark_array
 from partitioning.test_values import stored_values
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.model.types import Order, Type, parse_type
 from penstock.partitioning import Truncate
 from penstock.partitioning.texts import read_text
 from penstock.predicates.domains import within
 from penstock.predicates.values import Cut, Interval, ValueSet
+from penstock.schema.types import Order, Type, parse_type
+from support.arrays import spark_array
 
 TYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "varchar"]
 TYPES += ["decimal(4,1)", "decimal(5,5)", "decimal(38,10)", "decimal(38,38)", "decimal(38,0)"]

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partitioning.arrays import spark_array
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.model.types import Order, Type, parse_type
 from penstock.partitioning import Bucket, Day, Hour, Identity, Month, Transform, Year, parse_transform
 from penstock.partitioning.arrow import stored
 from penstock.partitioning.texts import text
 from penstock.predicates.calendar import DAY, days_of
-from predicates.samples import POOLS, duckdb_type, samples
+from penstock.schema.types import Order, Type, parse_type
+from support.arrays import spark_array
+from support.predicate_samples import POOLS, duckdb_type, samples
 
 WIDE = Context(prec=76)
 MOMENTS = (days_of(-9000) * DAY, days_of(20_000) * DAY)

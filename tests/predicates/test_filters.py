@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.model.columns import Column
-from penstock.model.types import parse_type
 from penstock.predicates import And, Anything, ColumnIn, Cut, Implication, Interval, Nothing, Or, implied_by
 from penstock.predicates.implication import size, summary
+from penstock.schema.columns import Column
+from penstock.schema.types import parse_type
 
 NAMES = ["int32", "int64", "varchar", "float64", "decimal(4,1)", "timestamp", "boolean", "date", "uint64", "variant"]
 COLUMNS = [Column(id, f"c{id}", parse_type(name), 0) for id, name in enumerate(NAMES)]

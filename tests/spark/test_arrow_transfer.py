@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import penstock
-from penstock.spark.crossing import handed_over, in_batches_of
-from penstock.spark.tasks import raised_by_tasks
+from penstock.spark.arrow_transfer import handed_over, in_batches_of
+from penstock.spark.file_tasks import raised_by_tasks
 
 MEGABYTE = 2**20
 WIDE = {

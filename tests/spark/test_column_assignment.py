@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from interop.catalogs import DuckDBCatalog
-from interop.writing import attached, files_of, leaving_nothing
 from penstock import InvalidError, Lake, UnsupportedError
+from support.catalogs import DuckDBCatalog
+from support.writing import attached, files_of, leaving_nothing
 
 COLUMNS = (
     "id BIGINT NOT NULL, tiny TINYINT, u8 UINT8, uid UUID, dec DECIMAL(4,1), f FLOAT, js JSON, ns TIMESTAMP_NS, "

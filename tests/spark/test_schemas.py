@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.model.columns import Column
+from penstock.schema.columns import Column
 from penstock.spark.schemas import SchemaLike, column_to_add, columns_of, table_definition, type_of
 
 

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock
-from interop.catalogs import Catalog
+from support.catalogs import Catalog
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reading.md"
 OWN = {"spark.sql.session.timeZone": "Asia/Kathmandu", "spark.sql.shuffle.partitions": "3"}

@@ -13,8 +13,8 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 import penstock
-from interop.catalogs import Catalog
 from penstock.spark.workers import other_python
+from support.catalogs import Catalog
 
 # As a user who has not set PYSPARK_PYTHON: the workers run the first Python that Spark finds.
 PROGRAM = """
@@ -25,7 +25,7 @@ os.environ["PYSPARK_PYTHON"] = sys.argv[4]
 import penstock
 from penstock.spark.workers import map_in_workers
 from pyspark.sql import SparkSession
-from small_sessions import SMALL
+from support.small_sessions import SMALL
 
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
 for key, value in SMALL.items():
@@ -40,7 +40,7 @@ with penstock.attach(sys.argv[1], data_path=sys.argv[2], spark=spark) as lake:
         print("WRITE", str(error))
     assert lake.current_snapshot() == before
     try:
-        map_in_workers(spark.range(1), penstock.spark.changing._unpacked, "id BIGINT").collect()
+        map_in_workers(spark.range(1), penstock.ducklake.changing.change_job._unpacked, "id BIGINT").collect()
     except Exception as error:
         [line] = [line for line in str(error).splitlines() if line.startswith("RuntimeError")]
         print("READ", line)

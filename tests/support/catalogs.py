@@ -10,8 +10,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import ClassVar
 
-from interop.reference import Reference, identifier, identifiers, quote
-from servers import MariaDBServer, PostgresServer
+from support.reference import Reference, identifier, identifiers, quote
+from support.servers import MariaDBServer, PostgresServer
 
 
 class Catalog(ABC):

@@ -13,9 +13,9 @@ from duckdb.sqltypes import DuckDBPyType
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock
-from interop.catalogs import Catalog
-from interop.reference import ALIAS, METADATA, Reference, identifier
-from interop.values import canonical, spark_type
+from support.catalogs import Catalog
+from support.hostile_values import canonical, spark_type
+from support.reference import ALIAS, METADATA, Reference, identifier
 
 
 @dataclass(frozen=True)

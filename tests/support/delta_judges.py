@@ -8,7 +8,7 @@ from typing import Any
 
 from deltalake import DeltaTable, QueryBuilder
 
-from duck import duckdb_with
+from support.duckdb_connection import duckdb_with
 
 
 def by_deltalake(

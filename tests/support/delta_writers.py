@@ -23,19 +23,20 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import types as T  # noqa: N812
 
-from duck import duckdb_with
-from penstock.delta.actions import Action, AddFile, Metadata, Protocol, Txn
-from penstock.delta.commits import Committed, commit
-from penstock.delta.features import materializes, with_materialized
-from penstock.delta.log import Log, Snapshot
-from penstock.delta.schema import TableSchema, new_schema, to_json
-from penstock.delta.values import directory, texts
-from penstock.delta.verification import Finding, check_file
-from penstock.delta.writing import Writer as FileWriter
+from penstock.delta.log.actions import Action, AddFile, Metadata, Protocol, Txn
+from penstock.delta.log.commits import Committed, commit
+from penstock.delta.log.features import materializes, with_materialized
+from penstock.delta.log.schema import TableSchema, new_schema, to_json
+from penstock.delta.log.table_log import Log, Snapshot
+from penstock.delta.log.values import directory, texts
+from penstock.delta.writing.verification import Finding, check_file
+from penstock.delta.writing.write_job import Writer as FileWriter
 from penstock.errors import ConflictError
-from penstock.spark.writing import Job
+from penstock.spark.write_job import Job
 from penstock.storage import filesystems
 from penstock.storage.parquet import FileOptions, WritePlan
+from support.duckdb_connection import duckdb_with
+from support.processes import environment
 
 STRUCT = T.StructType(
     [
@@ -312,11 +313,6 @@ class Child:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
-
-
-def environment() -> dict[str, str]:
-    """Of processes that tests start: they find the modules beside this one."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])}
 
 
 def described(attempts: Iterable[Attempt]) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from interop.catalogs import Catalog, DuckDBCatalog, MySQLCatalog, PostgresCatalog, SQLiteCatalog
-from penstock.catalog.databases import ConnectOptions, Database, connect
-from penstock.catalog.location import parse_location
+from penstock.ducklake.catalog.databases import ConnectOptions, Database, connect
+from penstock.ducklake.catalog.location import parse_location
+from support.catalogs import Catalog, DuckDBCatalog, MySQLCatalog, PostgresCatalog, SQLiteCatalog
 
 _SHAPES = {
     "duckdb": """SELECT column_name, data_type, is_nullable, (SELECT list(constraint_type ORDER BY constraint_type)

@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from penstock.catalog.dialects import DUCKDB, MYSQL, POSTGRES, SQLITE, Dialect
-from penstock.catalog.pruning import Condition
+from penstock.ducklake.catalog.dialects import DUCKDB, MYSQL, POSTGRES, SQLITE, Dialect
+from penstock.ducklake.catalog.file_pruning import Condition
 
 FILE = "data_file_id BIGINT, table_id BIGINT"
 STATISTICS = "value_count BIGINT, null_count BIGINT, min_value {text}, max_value {text}, contains_nan {boolean}"

@@ -8,8 +8,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from penstock.model.columns import Column
-from penstock.model.types import Order, Type, parse_type
 from penstock.partitioning import (
     Bucket,
     Day,
@@ -22,8 +20,10 @@ from penstock.partitioning import (
     Unknown,
     Year,
 )
-from predicates.samples import POOLS, Sample, samples, spark_type
-from predicates.spark_logic import Row, sortable
+from penstock.schema.columns import Column
+from penstock.schema.types import Order, Type, parse_type
+from support.predicate_samples import POOLS, Sample, samples, spark_type
+from support.spark_logic import Row, sortable
 
 PARTITION = 7
 JUNK = [

@@ -19,7 +19,7 @@ from lance_namespace import (
     connect,
 )
 
-from duck import duckdb_with
+from support.duckdb_connection import duckdb_with
 
 
 def client(root: object) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import sys
 import time
@@ -14,21 +13,21 @@ from typing import Any, cast
 import pyarrow as pa
 from lance.optimize import Compaction
 
-from penstock.lance.adoption import adopt
-from penstock.lance.checking import CheckJob
-from penstock.lance.compaction import show_rewritten
-from penstock.lance.creation import create_namespace
-from penstock.lance.definition import new_definition, read_definition
-from penstock.lance.deleting import DeleteJob, Thinned, remove_rows
-from penstock.lance.field_ids import numbered
-from penstock.lance.leaves import leaves_of
-from penstock.lance.manifest import MANIFEST, Manifest
-from penstock.lance.scan import LEAF, Scan
-from penstock.lance.statements import add_rows, write_job
-from penstock.lance.store import Store
-from penstock.lance.writing import WriteJob, WrittenLeaf, journal
-from penstock.model.columns import Column
-from penstock.model.types import Type
+from penstock.lance.format.definition import new_definition, read_definition
+from penstock.lance.format.field_ids import numbered
+from penstock.lance.format.leaves import leaves_of
+from penstock.lance.format.manifest import MANIFEST, Manifest
+from penstock.lance.format.store import Store
+from penstock.lance.reading.leaf_checks import CheckJob
+from penstock.lance.reading.leaf_scan import LEAF, Scan
+from penstock.lance.writing.adoption import adopt
+from penstock.lance.writing.compaction import show_rewritten
+from penstock.lance.writing.creation import create_namespace
+from penstock.lance.writing.deletes import DeleteJob, Thinned, remove_rows
+from penstock.lance.writing.statements import add_rows, write_job
+from penstock.lance.writing.write_job import WriteJob, WrittenLeaf, journal
+from penstock.schema.columns import Column
+from penstock.schema.types import Type
 
 NAME = "events"
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("batch", pa.string()), ("country", pa.string())])
@@ -47,11 +46,6 @@ def stop() -> None:
     print(READY, flush=True)
     time.sleep(600)
     sys.exit("nobody killed it")
-
-
-def environment() -> dict[str, str]:
-    """Of processes that tests start: they find the modules beside this one."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])}
 
 
 def data_files(root: str | Path) -> list[str]:

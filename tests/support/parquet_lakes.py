@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from interop.catalogs import Catalog
-from interop.reference import METADATA, Reference, quote
-from penstock.model.columns import Column
-from penstock.model.reshape import quoted, select_list
-from penstock.model.statistics import ColumnStatistics, WrittenFile
-from penstock.model.types import parse_type
+from penstock.schema.columns import Column
+from penstock.schema.statistics import ColumnStatistics, WrittenFile
+from penstock.schema.types import parse_type
+from penstock.storage.duckdb_sql import quoted, select_list
 from penstock.storage.parquet import FileOptions, WritePlan, write_files
+from support.catalogs import Catalog
+from support.reference import METADATA, Reference, quote
 
 
 def columns_of(reference: Reference, table: str) -> tuple[Column, ...]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import duckdb
 
-from penstock.model.types import Order, Type, parse_type
 from penstock.predicates.calendar import DAY, days_of
+from penstock.schema.types import Order, Type, parse_type
 
 DATES = [
     0,

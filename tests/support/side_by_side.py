@@ -13,11 +13,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from interop import dumps
-from interop.catalogs import Catalog, DuckDBCatalog
 from penstock import Lake
-from penstock.catalog.tables import TABLES
-from penstock.model.changes import parse_changes
+from penstock.ducklake.catalog.catalog_tables import TABLES
+from penstock.ducklake.model.snapshot_changes import parse_changes
+from support import dumps
+from support.catalogs import Catalog, DuckDBCatalog
 
 Step = tuple[str | tuple[str, ...], Callable[[Lake], object]]
 

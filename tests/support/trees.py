@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from predicates.samples import literal, samples, spark_type
+from support.predicate_samples import literal, samples, spark_type
 
 ZONES = ["UTC", "America/St_Johns", "Pacific/Apia", "Asia/Kolkata", "+05:30"]
 COMPARISONS = ["=", "<=>", "<", "<=", ">", ">="]

@@ -9,19 +9,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.catalog import objects
-from penstock.catalog.attach import AttachOptions, open_catalog
-from penstock.catalog.inlining import inlined_statistics
-from penstock.catalog.writing import tables as staged_tables
-from penstock.catalog.writing.commit import CommitInfo, RetryPolicy
-from penstock.catalog.writing.files import add_files, add_inlined
-from penstock.model.columns import Column
-from penstock.model.evolution import column_rows
-from penstock.model.objects import TableInfo
-from penstock.model.statistics import WrittenFile
-from penstock.model.types import Type
+from penstock.ducklake.catalog import objects
+from penstock.ducklake.catalog.commits import staged_tables as staged_tables
+from penstock.ducklake.catalog.commits.commit import CommitInfo, RetryPolicy
+from penstock.ducklake.catalog.commits.staged_files import add_files, add_inlined
+from penstock.ducklake.catalog.inlined_storage import inlined_statistics
+from penstock.ducklake.catalog.opening import AttachOptions, open_catalog
+from penstock.ducklake.model.objects import TableInfo
+from penstock.ducklake.model.schema_evolution import column_rows
+from penstock.ducklake.transaction import Transaction
+from penstock.schema.columns import Column
+from penstock.schema.statistics import WrittenFile
+from penstock.schema.types import Type
 from penstock.storage.parquet import FileOptions, WritePlan, write_files
-from penstock.transaction import Transaction
 
 ID = (Column(1, "id", Type("int64"), 0),)
 

@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from interop.catalogs import Catalog
-from interop.reference import METADATA, Reference
 from penstock import Lake
-from penstock.model.columns import Column
+from penstock.schema.columns import Column
+from support.catalogs import Catalog
+from support.reference import METADATA, Reference
 
 
 def ddl(columns: Sequence[Column]) -> str:

@@ -2,6 +2,6 @@
 
 from penstock.delta.table import DeltaTable, create
 from penstock.delta.table import open_table as open
-from penstock.delta.verification import Finding, Report
+from penstock.delta.writing.verification import Finding, Report
 
 __all__ = ["DeltaTable", "Finding", "Report", "create", "open"]

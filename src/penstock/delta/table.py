@@ -16,31 +16,31 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.delta import maintenance
-from penstock.delta.actions import Action, AddFile, Metadata, Protocol, Txn
-from penstock.delta.commits import Read, commit, everything, nothing
-from penstock.delta.features import (
+from penstock.delta.log.actions import Action, AddFile, Metadata, Protocol, Txn
+from penstock.delta.log.commits import Read, commit, everything, nothing
+from penstock.delta.log.features import (
     check_readable,
     check_writable,
     materializes,
     with_materialized,
     without_materialized,
 )
-from penstock.delta.links import with_link
-from penstock.delta.log import Log, Snapshot
-from penstock.delta.materialization import filled, lacking, verified
-from penstock.delta.properties import ENABLED, checkpoint_interval, defined, indexed_columns
-from penstock.delta.scan import FILE, Scan
-from penstock.delta.schema import TableSchema, check_supported, new_schema, to_json
-from penstock.delta.verification import Report
-from penstock.delta.writing import Writer
+from penstock.delta.log.links import with_link
+from penstock.delta.log.properties import ENABLED, checkpoint_interval, defined, indexed_columns
+from penstock.delta.log.schema import TableSchema, check_supported, new_schema, to_json
+from penstock.delta.log.table_log import Log, Snapshot
+from penstock.delta.reading.file_scan import FILE, Scan
+from penstock.delta.writing import maintenance
+from penstock.delta.writing.materialization import filled, lacking, verified
+from penstock.delta.writing.verification import Report
+from penstock.delta.writing.write_job import Writer
+from penstock.ducklake.changing.delete_job import has_subquery
 from penstock.errors import ConflictError, InvalidError, PenstockError
-from penstock.spark.assignment import as_column, quoted
-from penstock.spark.removing import has_subquery
+from penstock.spark.column_assignment import as_column, quoted
 from penstock.spark.schemas import SchemaLike
 from penstock.spark.session import prepare
-from penstock.spark.times import chosen_version
-from penstock.spark.writing import Distribution
+from penstock.spark.versions import chosen_version
+from penstock.spark.write_job import Distribution
 from penstock.storage.filesystems import delete_file
 from penstock.storage.paths import absolute, folder
 

@@ -7,11 +7,11 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
-from penstock.catalog.attach import AttachOptions, open_catalog
-from penstock.catalog.writing.commit import RetryPolicy
+from penstock.ducklake.catalog.commits.commit import RetryPolicy
+from penstock.ducklake.catalog.opening import AttachOptions, open_catalog
+from penstock.ducklake.lake import Lake
+from penstock.ducklake.model.snapshots import Version
 from penstock.errors import AttachError, NotFoundError
-from penstock.lake import Lake
-from penstock.model.snapshots import Version
 from penstock.spark.session import prepare
 
 

@@ -13,32 +13,32 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.catalog import objects
-from penstock.catalog.attach import Catalog
-from penstock.catalog.files import table_sizes
-from penstock.catalog.snapshots import (
+from penstock.ducklake.catalog import objects
+from penstock.ducklake.catalog.commits.commit import CommitInfo, RetryPolicy
+from penstock.ducklake.catalog.commits.stored_options import store_option
+from penstock.ducklake.catalog.opening import Catalog
+from penstock.ducklake.catalog.snapshots import (
     all_snapshots,
     latest_snapshot,
     reserved_words,
     snapshot_by_time,
     snapshot_by_version,
 )
-from penstock.catalog.visibility import At
-from penstock.catalog.writing.commit import CommitInfo, RetryPolicy
-from penstock.catalog.writing.options import store_option
+from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.catalog.visible_files import table_sizes
+from penstock.ducklake.model.names import parse_table_name
+from penstock.ducklake.model.objects import Macro, MacroImplementation, Schema, View
+from penstock.ducklake.model.option_values import validate_option
+from penstock.ducklake.model.options import OPTIONS, OptionValue, effective
+from penstock.ducklake.model.snapshot_changes import parse_changes, quoted_name, summarise
+from penstock.ducklake.model.snapshots import Snapshot, Version
+from penstock.ducklake.table import Table
+from penstock.ducklake.transaction import Shown, Transaction
+from penstock.ducklake.writing import definitions
+from penstock.ducklake.writing.sort_order import parse_sort_key
 from penstock.errors import InvalidError, NotFoundError
-from penstock.model.changes import parse_changes, quoted_name, summarise
-from penstock.model.names import parse_table_name
-from penstock.model.objects import Macro, MacroImplementation, Schema, View
-from penstock.model.option_values import validate_option
-from penstock.model.options import OPTIONS, OptionValue, effective
-from penstock.model.snapshots import Snapshot, Version
 from penstock.spark.schemas import nullable, table_definition
-from penstock.spark.sorting import parse_sort_key
-from penstock.spark.times import instant
-from penstock.statements import define
-from penstock.table import Table
-from penstock.transaction import Shown, Transaction
+from penstock.spark.versions import instant
 from penstock.version import __version__
 
 _SNAPSHOTS = """snapshot_id long, snapshot_time timestamp, schema_version long, changes map<string,array<string>>,
@@ -180,13 +180,13 @@ class Lake:
 
     def create_schema(self, name: str, *, if_not_exists: bool = False) -> Snapshot | None:
         with self.changing() as transaction:
-            define.create_schema(transaction, name, if_not_exists=if_not_exists)
+            definitions.create_schema(transaction, name, if_not_exists=if_not_exists)
         return transaction.snapshot
 
     def drop_schema(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> Snapshot | None:
         """Drop a schema; with `cascade`, everything in it too."""
         with self.changing() as transaction:
-            define.drop_schema(transaction, name, if_exists=if_exists, cascade=cascade)
+            definitions.drop_schema(transaction, name, if_exists=if_exists, cascade=cascade)
         return transaction.snapshot
 
     def create_table(
@@ -214,13 +214,13 @@ class Lake:
         definition = table_definition(self.spark, shape, inlining=inlines)
         table = Table(self, schema_name, table_name)
         with self.changing() as transaction:
-            if if_not_exists and define.find_table_or_none(transaction, name) is not None:
+            if if_not_exists and definitions.find_table_or_none(transaction, name) is not None:
                 return table
             keys = [parse_sort_key(text) for text in sorted_by]
             table.check_sort_keys(definition.columns, keys)
             if replace:
-                define.drop_table(transaction, name, if_exists=True)
-            define.create_table(
+                definitions.drop_table(transaction, name, if_exists=True)
+            definitions.create_table(
                 transaction, name, definition,
                 partitioned_by=partitioned_by, sorted_by=keys, comment=comment, inlines=inlines,
             )  # fmt: skip
@@ -236,7 +236,7 @@ class Lake:
 
     def drop_table(self, name: str, *, if_exists: bool = False) -> Snapshot | None:
         with self.changing() as transaction:
-            define.drop_table(transaction, name, if_exists=if_exists)
+            definitions.drop_table(transaction, name, if_exists=if_exists)
         return transaction.snapshot
 
     def create_view(
@@ -251,7 +251,7 @@ class Lake:
     ) -> Snapshot | None:
         """Store a view with the dialect of its SQL. DuckDB runs those of dialect `duckdb`."""
         with self.changing() as transaction:
-            define.create_view(
+            definitions.create_view(
                 transaction, name, sql, dialect=dialect, column_aliases=column_aliases,
                 if_not_exists=if_not_exists, replace=replace,
             )  # fmt: skip
@@ -259,12 +259,12 @@ class Lake:
 
     def drop_view(self, name: str, *, if_exists: bool = False) -> Snapshot | None:
         with self.changing() as transaction:
-            define.drop_view(transaction, name, if_exists=if_exists)
+            definitions.drop_view(transaction, name, if_exists=if_exists)
         return transaction.snapshot
 
     def rename_view(self, name: str, new_name: str) -> Snapshot | None:
         with self.changing() as transaction:
-            define.rename_view(transaction, name, new_name)
+            definitions.rename_view(transaction, name, new_name)
         return transaction.snapshot
 
     def set_view_comment(self, name: str, comment: str | None) -> Snapshot | None:
@@ -273,7 +273,7 @@ class Lake:
     def set_view_tags(self, name: str, **tags: str | None) -> Snapshot | None:
         """Set tags of a view; None takes one away."""
         with self.changing() as transaction:
-            define.set_view_tags(transaction, name, tags)
+            definitions.set_view_tags(transaction, name, tags)
         return transaction.snapshot
 
     def create_macro(self, name: str, *implementations: MacroImplementation, replace: bool = False) -> Snapshot | None:
@@ -282,7 +282,7 @@ class Lake:
         All are scalar or all are table macros; one of each kind may have the same name.
         """
         with self.changing() as transaction:
-            define.create_macro(transaction, name, implementations, replace=replace)
+            definitions.create_macro(transaction, name, implementations, replace=replace)
         return transaction.snapshot
 
     def drop_macro(
@@ -290,7 +290,7 @@ class Lake:
     ) -> Snapshot | None:
         """Drop a macro; where there is one of each kind, `kind` says which."""
         with self.changing() as transaction:
-            define.drop_macro(transaction, name, kind=kind, if_exists=if_exists)
+            definitions.drop_macro(transaction, name, kind=kind, if_exists=if_exists)
         return transaction.snapshot
 
     def set_option(self, name: str, value: object, *, schema: str | None = None, table: str | None = None) -> None:

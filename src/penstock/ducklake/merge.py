@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 
+from penstock.ducklake.changing.merge_keys import On
+from penstock.ducklake.changing.merge_rows import Action, Case, Clause
+from penstock.ducklake.changing.merges import merge
+from penstock.ducklake.changing.target_rows import expressions
+from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import InvalidError
-from penstock.model.snapshots import Snapshot
-from penstock.spark.assignment import as_column
-from penstock.spark.join_keys import On
-from penstock.spark.merging import Action, Case, Clause
-from penstock.spark.target_rows import expressions
-from penstock.statements.merge import merge
+from penstock.spark.column_assignment import as_column
 
 if TYPE_CHECKING:
-    from penstock.table import Table
+    from penstock.ducklake.table import Table
 
 Expression = str | SparkColumn
 

@@ -12,29 +12,30 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.catalog import objects
-from penstock.catalog.changed_files import span
-from penstock.catalog.files import FileScope, listed_files
-from penstock.catalog.inlined import inlined_delete_table
-from penstock.catalog.snapshots import latest_snapshot, snapshot_from_time
+from penstock.ducklake.catalog import objects
+from penstock.ducklake.catalog.changed_files import span
+from penstock.ducklake.catalog.inlined_rows import inlined_delete_table
+from penstock.ducklake.catalog.snapshots import latest_snapshot, snapshot_from_time
+from penstock.ducklake.catalog.visible_files import FileScope, listed_files
+from penstock.ducklake.changing import deletes, updates
+from penstock.ducklake.changing.merge_keys import On
+from penstock.ducklake.changing.target_rows import expressions
+from penstock.ducklake.files.name_matching import Rules
+from penstock.ducklake.merge import Merge
+from penstock.ducklake.model.snapshots import Snapshot, Version
+from penstock.ducklake.reading.change_feed import ChangeFeed, Feed
+from penstock.ducklake.reading.column_layout import Shape
+from penstock.ducklake.reading.explain import Explanation, explain
+from penstock.ducklake.reading.table_scan import Contents, Scan
+from penstock.ducklake.table_definition import TableDefinition
+from penstock.ducklake.transaction import Shown, Transaction
+from penstock.ducklake.writing import added_files, column_changes, definitions, inserts
+from penstock.ducklake.writing.write_target import Target, target_of
 from penstock.errors import InvalidError, NotFoundError
-from penstock.merge import Merge
-from penstock.model.columns import Column
-from penstock.model.snapshots import Snapshot, Version
-from penstock.spark.assignment import as_column
-from penstock.spark.change_feed import ChangeFeed, Feed
-from penstock.spark.explain import Explanation, explain
-from penstock.spark.join_keys import On
-from penstock.spark.scan import Contents, Scan
-from penstock.spark.shape import Shape
-from penstock.spark.target_rows import expressions
+from penstock.schema.columns import Column
+from penstock.spark.column_assignment import as_column
 from penstock.spark.types import has_nanoseconds
-from penstock.spark.writing import Distribution
-from penstock.statements import add_files, change, define, evolve, insert, remove
-from penstock.statements.target import Target, target_of
-from penstock.storage.parquet.name_matching import Rules
-from penstock.table_definition import TableDefinition
-from penstock.transaction import Shown, Transaction
+from penstock.spark.write_job import Distribution
 
 if TYPE_CHECKING:
     from penstock.delta import DeltaTable
@@ -178,7 +179,7 @@ class Table(TableDefinition):
         rules = Rules(allow_missing, ignore_extra_columns, hive_partitioning)
         given = [paths] if isinstance(paths, str) else list(paths)
         with self.lake.changing() as transaction:
-            add_files.add(transaction, self.lake.spark, self._target(transaction), given, rules)
+            added_files.add(transaction, self.lake.spark, self._target(transaction), given, rules)
         return transaction.snapshot
 
     def add_delta(self, table: DeltaTable) -> Snapshot | None:
@@ -195,7 +196,7 @@ class Table(TableDefinition):
         remove its log, not its files. Rows that come to the Delta table later are not here.
         """
         with self.lake.changing() as transaction:
-            add_files.add_delta(transaction, self.lake.spark, self._target(transaction), table)
+            added_files.add_delta(transaction, self.lake.spark, self._target(transaction), table)
         return transaction.snapshot
 
     def overwrite(
@@ -233,7 +234,7 @@ class Table(TableDefinition):
         with self.lake.changing() as transaction:
             target, scan, contents = self.to_change(transaction)
             condition = None if where is None else as_column(where)
-            change.update(transaction, target, scan, contents, expressions(values), condition)
+            updates.update(transaction, target, scan, contents, expressions(values), condition)
         return transaction.snapshot
 
     def merge(self, source: DataFrame, on: On) -> Merge:
@@ -258,25 +259,25 @@ class Table(TableDefinition):
         distribution: Distribution = "auto",
     ) -> None:
         """The part of `append` that a transaction's other statements share."""
-        insert.insert(transaction, self._target(transaction), df, by_name=by_name, distribution=distribution)
+        inserts.insert(transaction, self._target(transaction), df, by_name=by_name, distribution=distribution)
 
     def rename(self, name: str) -> Table:
         """Rename the table within its schema; its files stay where they are."""
         with self.lake.changing() as transaction:
             info, inlines = self._info(transaction.shown()), self._inlines()
-            define.rename_table(transaction, info, name)
-            evolve.reshape(transaction, info, inlines)
+            definitions.rename_table(transaction, info, name)
+            column_changes.reshape(transaction, info, inlines)
         return Table(self.lake, self.schema_name, name)
 
     def _remove(self, transaction: Transaction, where: str | SparkColumn | None) -> None:
         if where is None:
             info = self._info(transaction.shown())
-            removal = remove.everything(transaction, info)
+            removal = deletes.everything(transaction, info)
         else:
             target, scan, contents = self.to_change(transaction, in_full=False)
             info = target.info
-            removal = remove.matching(transaction, target, scan, contents, as_column(where))
-        remove.stage(transaction, info, removal)
+            removal = deletes.matching(transaction, target, scan, contents, as_column(where))
+        deletes.stage(transaction, info, removal)
 
     def to_change(self, transaction: Transaction, *, in_full: bool = True) -> tuple[Target, Scan, Contents]:
         """The table as a statement finds it: `in_full` with all that it takes to write rows of it anew."""

@@ -12,23 +12,23 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.catalog import objects
-from penstock.model import evolution
-from penstock.model.changes import quoted_name
-from penstock.model.columns import Column, find_column
-from penstock.model.objects import SortKey, TableInfo
-from penstock.model.options import effective
-from penstock.model.snapshots import Snapshot
+from penstock.ducklake.catalog import objects
+from penstock.ducklake.model import schema_evolution
+from penstock.ducklake.model.objects import SortKey, TableInfo
+from penstock.ducklake.model.options import effective
+from penstock.ducklake.model.snapshot_changes import quoted_name
+from penstock.ducklake.model.snapshots import Snapshot
+from penstock.ducklake.transaction import Shown, Transaction
+from penstock.ducklake.writing import column_changes, definitions
+from penstock.ducklake.writing.insert_defaults import default_of
+from penstock.ducklake.writing.sort_order import check_sort_key, parse_sort_key
 from penstock.partitioning import PartitionSpec
-from penstock.spark.assignment import quoted
-from penstock.spark.insert_defaults import default_of
+from penstock.schema.columns import Column, find_column
+from penstock.spark.column_assignment import quoted
 from penstock.spark.schemas import column_to_add, type_of
-from penstock.spark.sorting import check_sort_key, parse_sort_key
-from penstock.statements import define, evolve
-from penstock.transaction import Shown, Transaction
 
 if TYPE_CHECKING:
-    from penstock.lake import Lake
+    from penstock.ducklake.lake import Lake
 
 
 @dataclass(frozen=True)
@@ -88,37 +88,39 @@ class TableDefinition(ABC):
         new = column_to_add(self.lake.spark, column)
         with self.lake.changing() as transaction:
             info = self._info(transaction.shown())
-            has_rows = evolve.has_rows(transaction, info)
-            evolve.change_columns(
+            has_rows = column_changes.has_rows(transaction, info)
+            column_changes.change_columns(
                 transaction, info,
-                lambda columns, next_id: evolution.add_column(
+                lambda columns, next_id: schema_evolution.add_column(
                     columns, next_id, new.parent, new.column, has_rows=has_rows, inlining=self._inlines()
                 ),
                 self._inlines(),
             )  # fmt: skip
             if new.comment is not None:
-                added = evolution.find_at(evolve.columns_of(transaction, info), (*new.parent, new.column.name))
-                define.set_column_tags(transaction, info, added.id, {"comment": new.comment})
+                added = schema_evolution.find_at(
+                    column_changes.columns_of(transaction, info), (*new.parent, new.column.name)
+                )
+                definitions.set_column_tags(transaction, info, added.id, {"comment": new.comment})
         return transaction.snapshot
 
     def drop_column(self, path: str, *, if_exists: bool = False) -> Snapshot | None:
         """Drop a column, or a struct's field by its path."""
         with self.lake.changing() as transaction:
             info = self._info(transaction.shown())
-            if if_exists and not evolve.exists(transaction, info, path):
+            if if_exists and not column_changes.exists(transaction, info, path):
                 return transaction.staging.base
-            in_use = evolve.columns_in_use(transaction, info)
-            self._evolve(transaction, lambda columns, _: evolution.drop_column(columns, path, in_use=in_use))
+            in_use = column_changes.columns_in_use(transaction, info)
+            self._evolve(transaction, lambda columns, _: schema_evolution.drop_column(columns, path, in_use=in_use))
         return transaction.snapshot
 
     def rename_column(self, path: str, name: str) -> Snapshot | None:
         """Rename a column, or a struct's field by its path; the new name is without the path."""
         with self.lake.changing() as transaction:
             info = self._info(transaction.shown())
-            evolve.rename_in_sort_order(transaction, info, path, name)
+            column_changes.rename_in_sort_order(transaction, info, path, name)
             self._evolve(
                 transaction,
-                lambda columns, _: evolution.rename_column(columns, path, name, inlining=self._inlines()),
+                lambda columns, _: schema_evolution.rename_column(columns, path, name, inlining=self._inlines()),
             )
         return transaction.snapshot
 
@@ -126,35 +128,36 @@ class TableDefinition(ABC):
         """Promote a column or field to a wider type, by DuckLake's table of promotions."""
         new = type_of(self.lake.spark, type)
         with self.lake.changing() as transaction:
-            in_use = evolve.columns_in_use(transaction, self._info(transaction.shown()))
+            in_use = column_changes.columns_in_use(transaction, self._info(transaction.shown()))
             self._evolve(
-                transaction, lambda columns, next_id: evolution.set_type(columns, next_id, path, new, in_use=in_use)
+                transaction,
+                lambda columns, next_id: schema_evolution.set_type(columns, next_id, path, new, in_use=in_use),
             )
         return transaction.snapshot
 
     def set_not_null(self, path: str) -> Snapshot | None:
         """Refuse NULLs in a column from now on; an error if there are any."""
         with self.lake.changing() as transaction:
-            names = evolution.parse_path(path)
-            column = evolution.find_at(self.columns, names)
+            names = schema_evolution.parse_path(path)
+            column = schema_evolution.find_at(self.columns, names)
             nulls = len(names) == 1 and not self.read().where(F.col(quoted(column.name)).isNull()).isEmpty()
-            self._evolve(transaction, lambda columns, _: evolution.set_not_null(columns, path, has_nulls=nulls))
+            self._evolve(transaction, lambda columns, _: schema_evolution.set_not_null(columns, path, has_nulls=nulls))
             transaction.staging.checked.add(self._info(transaction.shown()).id)
         return transaction.snapshot
 
     def drop_not_null(self, path: str) -> Snapshot | None:
-        return self._simply(lambda columns, _: evolution.drop_not_null(columns, path))
+        return self._simply(lambda columns, _: schema_evolution.drop_not_null(columns, path))
 
     def set_default(self, path: str, default: str) -> Snapshot | None:
         """The value of a column in rows that do not give one: a Spark SQL constant, or an expression DuckDB knows."""
         with self.lake.changing() as transaction:
-            column = evolution.find_at(self.columns, evolution.parse_path(path))
+            column = schema_evolution.find_at(self.columns, schema_evolution.parse_path(path))
             value = default_of(self.lake.spark, column, default)
-            self._evolve(transaction, lambda columns, _: evolution.set_default(columns, path, value))
+            self._evolve(transaction, lambda columns, _: schema_evolution.set_default(columns, path, value))
         return transaction.snapshot
 
     def drop_default(self, path: str) -> Snapshot | None:
-        return self._simply(lambda columns, _: evolution.drop_default(columns, path))
+        return self._simply(lambda columns, _: schema_evolution.drop_default(columns, path))
 
     def drop(self, *, if_exists: bool = False) -> Snapshot | None:
         return self.lake.drop_table(quoted_name(self.schema_name, self.name), if_exists=if_exists)
@@ -165,19 +168,19 @@ class TableDefinition(ABC):
     def set_tags(self, **tags: str | None) -> Snapshot | None:
         """Set tags of the table; None takes one away."""
         with self.lake.changing() as transaction:
-            define.set_table_tags(transaction, self._info(transaction.shown()), tags)
+            definitions.set_table_tags(transaction, self._info(transaction.shown()), tags)
         return transaction.snapshot
 
     def set_column_tags(self, name: str, **tags: str | None) -> Snapshot | None:
         """Set tags of a column (its comment is the tag `comment`); None takes one away."""
         with self.lake.changing() as transaction:
-            define.set_column_tags(transaction, self._info(transaction.shown()), self._column(name).id, tags)
+            definitions.set_column_tags(transaction, self._info(transaction.shown()), self._column(name).id, tags)
         return transaction.snapshot
 
     def set_partitioned_by(self, *fields: str) -> Snapshot | None:
         """Partition new rows by columns and transforms of them; files that are there stay as they are."""
         with self.lake.changing() as transaction:
-            evolve.set_partitioned_by(transaction, self._info(transaction.shown()), fields, self._inlines())
+            column_changes.set_partitioned_by(transaction, self._info(transaction.shown()), fields, self._inlines())
         return transaction.snapshot
 
     def reset_partitioned_by(self) -> Snapshot | None:
@@ -188,7 +191,7 @@ class TableDefinition(ABC):
         parsed = [parse_sort_key(text) for text in keys]
         with self.lake.changing() as transaction:
             self.check_sort_keys(self.columns, parsed)
-            evolve.set_sorted_by(transaction, self._info(transaction.shown()), parsed)
+            column_changes.set_sorted_by(transaction, self._info(transaction.shown()), parsed)
         return transaction.snapshot
 
     def reset_sorted_by(self) -> Snapshot | None:
@@ -198,17 +201,17 @@ class TableDefinition(ABC):
         for key in keys:
             check_sort_key(self.lake.spark, columns, key, f"{self.schema_name}.{self.name}")
 
-    def _simply(self, change: evolve.Change) -> Snapshot | None:
+    def _simply(self, change: column_changes.Change) -> Snapshot | None:
         with self.lake.changing() as transaction:
             self._evolve(transaction, change)
         return transaction.snapshot
 
-    def _evolve(self, transaction: Transaction, change: evolve.Change) -> None:
-        evolve.change_columns(transaction, self._info(transaction.shown()), change, self._inlines())
+    def _evolve(self, transaction: Transaction, change: column_changes.Change) -> None:
+        column_changes.change_columns(transaction, self._info(transaction.shown()), change, self._inlines())
 
     def _column(self, name: str) -> Column:
         """The column of a name, or the field at a path."""
-        return find_column(self.columns, name) or evolution.find_at(self.columns, name)
+        return find_column(self.columns, name) or schema_evolution.find_at(self.columns, name)
 
     def _inlines(self) -> bool:
         """Whether small inserts are kept in the catalog."""

@@ -8,18 +8,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 
-from penstock.catalog.attach import Catalog
-from penstock.catalog.databases import Database
-from penstock.catalog.databases.base import CommitInDoubtError
-from penstock.catalog.snapshots import latest_snapshot
-from penstock.catalog.visibility import At
-from penstock.catalog.writing.commit import CommitInfo, RetryPolicy, commit
-from penstock.catalog.writing.doubt import in_doubt, is_committed, not_committed
-from penstock.catalog.writing.staged_database import StagedDatabase
-from penstock.catalog.writing.staging import Staging
+from penstock.ducklake.catalog.commits.commit import CommitInfo, RetryPolicy, commit
+from penstock.ducklake.catalog.commits.interrupted_commits import in_doubt, is_committed, not_committed
+from penstock.ducklake.catalog.commits.staged_database import StagedDatabase
+from penstock.ducklake.catalog.commits.staging import Staging
+from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.databases.base import CommitInDoubtError
+from penstock.ducklake.catalog.opening import Catalog
+from penstock.ducklake.catalog.snapshots import latest_snapshot
+from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.model.options import effective
+from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import InvalidError
-from penstock.model.options import effective
-from penstock.model.snapshots import Snapshot
 from penstock.storage.filesystems import delete_file
 
 _DELETERS = 16

@@ -10,28 +10,28 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
+from penstock.ducklake.reading.explain import Explanation
 from penstock.errors import NotFoundError
-from penstock.lance import evolution
-from penstock.lance.adoption import Missing, adopt, as_of
-from penstock.lance.checking import REPORT, findings, leaves_to_align
-from penstock.lance.compaction import compact
-from penstock.lance.creation import check_name, create_namespace
-from penstock.lance.definition import Definition, new_definition, read_definition
-from penstock.lance.deleting import delete_rows
-from penstock.lance.field_ids import numbered
-from penstock.lance.leaves import leaf_of, leaves_of
-from penstock.lance.manifest import Entry, Manifest, State
-from penstock.lance.scan import Scan, pushed
-from penstock.lance.schemas import arrow_field, arrow_schema, arrow_type, columns_for
-from penstock.lance.showing import BYTES, ROWS
-from penstock.lance.statements import change_definition, write_rows
-from penstock.lance.store import Store, require_lance
-from penstock.lance.writing import ROWS_PER_FILE
-from penstock.spark.explain import Explanation
+from penstock.lance.commits.leaf_records import BYTES, ROWS
+from penstock.lance.format.definition import Definition, new_definition, read_definition
+from penstock.lance.format.field_ids import numbered
+from penstock.lance.format.leaves import leaf_of, leaves_of
+from penstock.lance.format.manifest import Entry, Manifest, State
+from penstock.lance.format.schemas import arrow_field, arrow_schema, arrow_type, columns_for
+from penstock.lance.format.store import Store, require_lance
+from penstock.lance.reading.leaf_checks import REPORT, findings, leaves_to_align
+from penstock.lance.reading.leaf_scan import Scan, pushed
+from penstock.lance.writing import schema_evolution
+from penstock.lance.writing.adoption import Missing, adopt, as_of
+from penstock.lance.writing.compaction import compact
+from penstock.lance.writing.creation import check_name, create_namespace
+from penstock.lance.writing.deletes import delete_rows
+from penstock.lance.writing.statements import change_definition, write_rows
+from penstock.lance.writing.write_job import ROWS_PER_FILE
 from penstock.spark.schemas import SchemaLike
 from penstock.spark.session import prepare
-from penstock.spark.times import chosen_version
-from penstock.spark.writing import Distribution
+from penstock.spark.versions import chosen_version
+from penstock.spark.write_job import Distribution
 
 _PARTITIONS = "leaf string, location string, partition map<string,string>, version bigint, rows bigint, bytes bigint"
 _VERSIONS = "version bigint, timestamp timestamp, operation string, summary string"
@@ -116,19 +116,19 @@ class Namespace:
     def add_column(self, column: str | pa.Field) -> int:
         """Add a column, `"note STRING"` or an Arrow field: NULL in the rows that are there."""
         item = arrow_field(column)
-        return self._evolve(lambda old: evolution.add_column(old, item), "add column", item.name)
+        return self._evolve(lambda old: schema_evolution.add_column(old, item), "add column", item.name)
 
     def drop_column(self, name: str) -> int:
         """Hide a column; its values stay in the leaves until they are rewritten."""
-        return self._evolve(lambda old: evolution.drop_column(old, name), "drop column", name)
+        return self._evolve(lambda old: schema_evolution.drop_column(old, name), "drop column", name)
 
     def rename_column(self, name: str, new: str) -> int:
-        return self._evolve(lambda old: evolution.rename_column(old, name, new), "rename column", name)
+        return self._evolve(lambda old: schema_evolution.rename_column(old, name, new), "rename column", name)
 
     def set_type(self, name: str, kind: str | T.DataType | pa.DataType) -> int:
         """Widen a column's type: a Spark type, its name, or an Arrow type."""
         wanted = arrow_type(kind)
-        return self._evolve(lambda old: evolution.set_type(old, name, wanted), "set type", name)
+        return self._evolve(lambda old: schema_evolution.set_type(old, name, wanted), "set type", name)
 
     def partitions(self, *, version: int | None = None) -> DataFrame:
         """The leaves: their partition values, the version of each that is read, and what it is known to hold."""
@@ -220,7 +220,7 @@ def create(
     session = prepare(spark)
     check_name(name)
     arrow = arrow_schema(schema)
-    evolution.check_names(list(arrow))
+    schema_evolution.check_names(list(arrow))
     own = numbered(arrow)
     definition = new_definition(own, columns_for(session, own), partitioned_by)
     store = Store.at(root, storage_options)

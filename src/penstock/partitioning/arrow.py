@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import InvalidError
-from penstock.model.types import Order, Type
 from penstock.predicates.calendar import DAY, days_of
 from penstock.predicates.values import Scalar
+from penstock.schema.types import Order, Type
 
 INTERVAL = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("microseconds", pa.int64())])
 _FORMS = {

@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 from pyiceberg_core import transform
 
 from penstock.errors import UnsupportedError
-from penstock.model.columns import Column
-from penstock.model.types import Order, Type
 from penstock.partitioning.arrow import COARSE, in_units, unscaled
 from penstock.partitioning.texts import is_infinite, text, texts
 from penstock.predicates.values import Scalar
+from penstock.schema.columns import Column
+from penstock.schema.types import Order, Type
 
 _BY_NUMBER = {"int8", "int16", "int32", "int64", "boolean", "date", "time", "timestamp", "timestamptz", "timestamp_ns"}
 _BY_TEXT = {"uint8", "uint16", "uint32", "uint64", "uint128", "int128", "interval"}

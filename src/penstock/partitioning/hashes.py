@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import UnsupportedError
-from penstock.model.columns import Column
-from penstock.model.types import Order, Type
 from penstock.partitioning.arrow import mapped
 from penstock.partitioning.buckets import Hashing
 from penstock.predicates.values import Scalar
+from penstock.schema.columns import Column
+from penstock.schema.types import Order, Type
 
 _LONG, _UNSIGNED_LONG, _LENGTH = struct.Struct("<q"), struct.Struct("<Q"), struct.Struct("<i")
 _NULL = _LENGTH.pack(-1)

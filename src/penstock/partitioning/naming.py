@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
-from penstock.model.columns import Column
 from penstock.partitioning.specs import PartitionSpec
 from penstock.partitioning.transforms import Identity
+from penstock.schema.columns import Column
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.errors import InvalidError, NotFoundError, UnsupportedError
-from penstock.model.columns import Column, find_column
 from penstock.partitioning.naming import directory_names
 from penstock.partitioning.parts import Day, Hour, Month, Year
 from penstock.partitioning.specs import PartitionField, PartitionSpec
@@ -21,6 +20,7 @@ from penstock.partitioning.transforms import (
     Truncate,
     Unknown,
 )
+from penstock.schema.columns import Column, find_column
 
 _NAME = r'"(?:[^"]|"")+"|`(?:[^`]|``)+`|[^\W\d][\w$]*'
 _COLUMN = rf"\s*(?:{_NAME})\s*"

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import InvalidError
-from penstock.model.columns import Column
-from penstock.model.types import Order, Type
 from penstock.partitioning.arrow import mapped, moments
 from penstock.partitioning.projection import cyclic, in_micros, monotone, month_number, quotient
 from penstock.partitioning.texts import is_infinite
 from penstock.partitioning.transforms import Transform
 from penstock.predicates.calendar import DAY, HOUR, date_of
 from penstock.predicates.values import Scalar, ValueSet
+from penstock.schema.columns import Column
+from penstock.schema.types import Order, Type
 
 _MONTHS, _DAYS, _MICROSECONDS = range(3)
 _CLOCKS = ("time", "timetz")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from penstock.model.types import Order, Type
 from penstock.predicates.calendar import DAY, date_of
 from penstock.predicates.domains import Grid, grid, whole
 from penstock.predicates.values import Cut, Interval, Scalar, ValueSet
+from penstock.schema.types import Order, Type
 
 MOST_POINTS = 1000
 

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.model.types import Order, Type
 from penstock.partitioning.arrow import INFINITE_DAYS, INFINITE_TIME, mapped, unscaled
 from penstock.predicates.calendar import DAY, date_text, days_of, time_text, timestamp_text
 from penstock.predicates.domains import grid
 from penstock.predicates.values import Scalar
+from penstock.schema.types import Order, Type
 
 _NO_TIME = "00:00:00"
 _UUID_LENGTH = 36

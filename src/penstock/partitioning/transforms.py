@@ -14,8 +14,6 @@ import pyarrow.compute as pc
 from pyiceberg_core import transform as iceberg
 
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.model.columns import Column
-from penstock.model.types import Order, Type
 from penstock.partitioning.arrow import plain, stored
 from penstock.partitioning.buckets import DUCKLAKE, Hashing
 from penstock.partitioning.hashes import MURMUR3, hash_text, hash_texts
@@ -23,6 +21,8 @@ from penstock.partitioning.projection import MOST_POINTS, multiples, points, pre
 from penstock.partitioning.texts import texts
 from penstock.predicates.domains import Grid, grid, whole
 from penstock.predicates.values import Scalar, ValueSet
+from penstock.schema.columns import Column
+from penstock.schema.types import Order, Type
 
 MOST_BUCKETS = MOST_WIDTH = 2**31 - 1
 _MOST_SHARED_TEXTS = 100_000

@@ -8,9 +8,9 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, inf
 
-from penstock.model.types import Order, Type
 from penstock.predicates.calendar import DAY
 from penstock.predicates.values import Cut, Interval, Scalar, ValueSet
+from penstock.schema.types import Order, Type
 
 _INTEGER_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _FINITE = ValueSet((Interval(Cut(-inf, True), Cut(inf)),))

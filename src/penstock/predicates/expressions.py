@@ -11,10 +11,10 @@ from fractions import Fraction
 from math import isnan
 from typing import Any
 
-from penstock.model.columns import Column, find_path
-from penstock.model.types import Type
 from penstock.predicates.values import Scalar
 from penstock.predicates.zones import Zone, zone
+from penstock.schema.columns import Column, find_path
+from penstock.schema.types import Type
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}

@@ -10,12 +10,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.model.columns import Column
 from penstock.predicates.casts import through
 from penstock.predicates.domains import within
 from penstock.predicates.expressions import Expression, Literal, NotUnderstood, expression, is_literal, literal
 from penstock.predicates.implication import Anything, Implication, Nothing, column_in, conjunction, disjunction
 from penstock.predicates.values import NAN, NO_VALUES, NOT_NULL, NULL, Cut, Interval, ValueSet
+from penstock.schema.columns import Column
 
 _MIRRORED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _PREDICATES = ("not", "and", "or", "in", *_MIRRORED, "isnull", "isnotnull")

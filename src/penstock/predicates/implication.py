@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from penstock.model.columns import Column
 from penstock.predicates.domains import unlimited
 from penstock.predicates.values import Scalar, ValueSet
+from penstock.schema.columns import Column
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from penstock.model.types import Type
+from penstock.schema.types import Type
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from penstock.ducklake.writing.insert_defaults import default_expression
 from penstock.errors import InvalidError
-from penstock.model.columns import Column, find_column
-from penstock.spark.insert_defaults import default_expression
+from penstock.schema.columns import Column, find_column
 from penstock.spark.types import Reading
 
 # What the error of a value that does not fit begins with, so that the driver finds the message in Spark's own.

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from penstock import errors
 from penstock.errors import InvalidError, PenstockError
-from penstock.spark.assignment import MISFIT
-from penstock.spark.crossing import WIDE_ROW, WideRowError
+from penstock.spark.arrow_transfer import WIDE_ROW, WideRowError
+from penstock.spark.column_assignment import MISFIT
 from penstock.spark.jvm import session_tag
 from penstock.spark.workers import other_python
 from penstock.storage.parquet import delete_written

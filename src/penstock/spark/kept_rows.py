@@ -9,8 +9,8 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
+from penstock.spark.file_tasks import raised_by_tasks
 from penstock.spark.jvm import in_own_session, query_execution
-from penstock.spark.tasks import raised_by_tasks
 
 Keep = Callable[[DataFrame], DataFrame]
 

@@ -17,12 +17,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from penstock.ducklake.model.column_defaults import NO_DEFAULT, with_default
+from penstock.ducklake.model.schema_evolution import check_names, parse_path
+from penstock.ducklake.writing.insert_defaults import default_of
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.model.columns import Column
-from penstock.model.defaults import NO_DEFAULT, with_default
-from penstock.model.evolution import check_names, parse_path
-from penstock.model.types import Type, parse_type
-from penstock.spark.insert_defaults import default_of
+from penstock.schema.columns import Column
+from penstock.schema.types import Type, parse_type
 
 DUCKLAKE_TYPE = "ducklake.type"
 COMMENT = "comment"

@@ -9,9 +9,9 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark user knows
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.model.columns import Column
-from penstock.model.types import Type
-from penstock.spark.defaults import default_value
+from penstock.ducklake.reading.initial_defaults import default_value
+from penstock.schema.columns import Column
+from penstock.schema.types import Type
 
 INTERVAL = T.StructType(
     [

@@ -14,12 +14,12 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.model.statistics import WrittenFile
-from penstock.model.types import Type
 from penstock.partitioning import Day, Hour, Month, Transform, Year
-from penstock.spark.crossing import MOST_VARIABLE_BYTES, Decimals, handed_over, in_batches_of, with_decimals
+from penstock.schema.statistics import WrittenFile
+from penstock.schema.types import Type
+from penstock.spark.arrow_transfer import MOST_VARIABLE_BYTES, Decimals, handed_over, in_batches_of, with_decimals
+from penstock.spark.file_tasks import raised_by_tasks, writing_tasks
 from penstock.spark.jvm import activate, query_execution
-from penstock.spark.tasks import raised_by_tasks, writing_tasks
 from penstock.spark.workers import map_in_workers
 from penstock.storage.parquet import WritePlan, write_files
 from penstock.storage.parquet.partitions import in_order

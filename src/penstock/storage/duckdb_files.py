@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 
 from penstock.errors import UnsupportedError
-from penstock.model.reshape import text_literal
+from penstock.storage.duckdb_sql import text_literal
 
 _KEY = "file_key"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from penstock.model.columns import Column
+from penstock.schema.columns import Column
 
 _DUCKDB_TYPES = {
     "boolean": "BOOLEAN",

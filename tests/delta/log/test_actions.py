@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from penstock.delta.actions import (
+from penstock.delta.log.actions import (
     Action,
     AddFile,
     CommitInfo,

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from penstock.delta.actions import AddFile, Txn
-from penstock.delta.commits import commit
-from penstock.delta.links import linked_into, with_link
-from penstock.delta.log import Log
-from penstock.delta.maintenance import checkpoint
+from penstock.delta.log.actions import AddFile, Txn
+from penstock.delta.log.commits import commit
+from penstock.delta.log.links import linked_into, with_link
+from penstock.delta.log.table_log import Log
+from penstock.delta.writing.maintenance import checkpoint
 from penstock.errors import ConflictError
 
 

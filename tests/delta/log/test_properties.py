@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 import penstock.delta
-from delta_judges import by_deltalake, by_duckdb, in_order
-from penstock.delta.actions import Metadata, Protocol
-from penstock.delta.properties import checkpoint_interval, defined, indexed_columns, retention
+from penstock.delta.log.actions import Metadata, Protocol
+from penstock.delta.log.properties import checkpoint_interval, defined, indexed_columns, retention
 from penstock.errors import InvalidError, PenstockError, UnsupportedError
+from support.delta_judges import by_deltalake, by_duckdb, in_order
 
 _PLAIN = T.StructType([T.StructField("id", T.LongType())])
 _LOCAL = T.StructType([T.StructField("ts", T.ArrayType(T.TimestampNTZType()))])

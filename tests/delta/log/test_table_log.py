@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from penstock.delta.log import Log
-from penstock.delta.maintenance import checkpoint, vacuum
-from penstock.delta.values import from_text
+from penstock.delta.log.table_log import Log
+from penstock.delta.log.values import from_text
+from penstock.delta.writing.maintenance import checkpoint, vacuum
 from penstock.errors import NotFoundError, PenstockError, UnsupportedError
 
 _TEXTS = ["", None, "a/b=c%d$e:f g", "🚰é", "'\"\\", "x\ty\n", "a+b&c#d?e~[i]{j}|^`", " ", ".."]
@@ -277,7 +277,7 @@ def test_a_vacuum_that_fails_says_so(table: Path, monkeypatch: pytest.MonkeyPatc
     def fails(path: str) -> None:
         raise PermissionError(path)
 
-    monkeypatch.setattr("penstock.delta.maintenance.delete_file", fails)
+    monkeypatch.setattr("penstock.delta.writing.maintenance.delete_file", fails)
     with pytest.raises(PermissionError):
         vacuum(Log(str(table)), retention=timedelta(), enforce_retention=False)
     [end, start] = Log(str(table)).history()[:2]

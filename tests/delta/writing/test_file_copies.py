@@ -13,12 +13,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock.delta
-from delta_judges import by_deltalake, by_duckdb, data_files, in_order
-from penstock.delta import copying
-from penstock.delta.actions import AddFile
-from penstock.delta.copying import copy_with
-from penstock.delta.values import log_path, texts
-from penstock.delta.verification import check_file
+from penstock.delta.log.actions import AddFile
+from penstock.delta.log.values import log_path, texts
+from penstock.delta.writing import file_copies
+from penstock.delta.writing.file_copies import copy_with
+from penstock.delta.writing.verification import check_file
+from support.delta_judges import by_deltalake, by_duckdb, data_files, in_order
 
 _MOMENTS = [dt.datetime(1500, 1, 2, 3, 4, 5, 6), dt.datetime(9999, 12, 31, 23, 59, 59, 999999), None]
 _MILLIS = [dt.datetime(1969, 1, 1, 0, 0, 0, 1000), None, None]
@@ -122,19 +122,19 @@ def test_twelve_bytes_beside_eight_become_instants(tmp_path: Path) -> None:
 
 def test_a_copy_that_differs_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"id": [1, 2, 3]})
-    groups = copying._groups
+    groups = file_copies._groups
 
     def last_is_lost(file: pq.ParquetFile, names: list[str]) -> Any:
         for rows in groups(file, names):
             yield rows.slice(0, rows.num_rows - ("p" in file.schema_arrow.names))
 
-    monkeypatch.setattr(copying, "_groups", last_is_lost)
+    monkeypatch.setattr(file_copies, "_groups", last_is_lost)
     with pytest.raises(penstock.PenstockError, match=r"has not the values of its file, of 3 rows"):
         _copied(tmp_path, table)
 
 
 def _digest(table: pa.Table) -> object:
-    found = copying._Digest()
+    found = file_copies._Digest()
     found.add(table)
     return found.told
 

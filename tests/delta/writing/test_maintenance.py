@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.delta.actions import Action, AddFile, DeletionVectorDescriptor, Metadata, Protocol, RemoveFile
-from penstock.delta.log import Log
-from penstock.delta.maintenance import checkpoint, vacuum
+from penstock.delta.log.actions import Action, AddFile, DeletionVectorDescriptor, Metadata, Protocol, RemoveFile
+from penstock.delta.log.table_log import Log
+from penstock.delta.writing.maintenance import checkpoint, vacuum
 from penstock.errors import InvalidError
 
 _DAY = 86_400_000

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from interop.catalogs import Catalog
-from interop.reference import METADATA
-from penstock.catalog.databases import ConnectOptions, Database, connect
-from penstock.catalog.location import parse_location
+from penstock.ducklake.catalog.databases import ConnectOptions, Database, connect
+from penstock.ducklake.catalog.location import parse_location
 from penstock.errors import AttachError, CatalogError
+from support.catalogs import Catalog
+from support.reference import METADATA
 
 STATISTICS = (
     "data_file_id",

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from catalog.engines import Engine, open_engine
-from penstock.catalog.pruning import Pruning, keep, prunings
-from penstock.model.columns import Column
-from penstock.model.types import parse_type
+from penstock.ducklake.catalog.file_pruning import Pruning, keep, prunings
 from penstock.partitioning import PartitionField, PartitionSpec, parse_transform
 from penstock.predicates import implied_by
 from penstock.predicates.calendar import DAY, days_of
+from penstock.schema.columns import Column
+from penstock.schema.types import parse_type
+from support.engines import Engine, open_engine
 
 DATE = days_of(2024, 1, 1)
 MICROS = DATE * DAY

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from catalog.engines import Engine, open_engine
-from catalog.lakes import Lake, lakes
-from penstock.catalog.pruning import keep, prunings
+from penstock.ducklake.catalog.file_pruning import keep, prunings
 from penstock.predicates import implied_by
-from predicates.spark_logic import OutOfRangeError
-from predicates.trees import trees
+from support.engines import Engine, open_engine
+from support.lakes import Lake, lakes
+from support.spark_logic import OutOfRangeError
+from support.trees import trees
 
 EXAMPLES = {"duckdb": 30, "sqlite": 80, "postgres": 50, "mysql": 40}
 

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.catalog.inlined_values import encode_rows
-from penstock.catalog.inlining import evolved_rows, inlinable, inlined_statistics, rows_fit
+from penstock.ducklake.catalog.inlined_storage import evolved_rows, inlinable, inlined_statistics, rows_fit
+from penstock.ducklake.catalog.inlined_values import encode_rows
 from penstock.errors import InvalidError
-from penstock.model.columns import Column
-from penstock.model.types import parse_type
+from penstock.schema.columns import Column
+from penstock.schema.types import parse_type
 
 ENGINES = ("duckdb", "sqlite", "postgres", "mysql")
 INTERVAL = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("microseconds", pa.int64())])

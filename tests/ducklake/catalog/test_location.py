@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.catalog.location import Location, parse_location
+from penstock.ducklake.catalog.location import Location, parse_location
 from penstock.errors import AttachError
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from interop.catalogs import Catalog, MySQLCatalog, PostgresCatalog
-from penstock.catalog.attach import AttachOptions, open_catalog
+from penstock.ducklake.catalog.opening import AttachOptions, open_catalog
 from penstock.errors import AttachError
-from servers import MariaDBServer
+from support.catalogs import Catalog, MySQLCatalog, PostgresCatalog
+from support.servers import MariaDBServer
 
 SECRET = "s3cret-Passw0rd"
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.ducklake.model.names import parse_table_name
 from penstock.errors import NotFoundError
-from penstock.model.names import parse_table_name
 
 
 @pytest.mark.parametrize(

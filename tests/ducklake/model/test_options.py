@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from penstock.model.options import OptionValue, effective
+from penstock.ducklake.model.options import OptionValue, effective
 
 NAME = "parquet_compression"
 

@@ -9,16 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.catalog.objects import columns_at
-from penstock.catalog.visibility import At
+from penstock.ducklake.catalog.objects import columns_at
+from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.model import schema_evolution
+from penstock.ducklake.model.column_defaults import (
+    NO_DEFAULT,
+    Default,
+    expression_default,
+    literal_default,
+    with_default,
+)
+from penstock.ducklake.model.objects import ColumnVersion
+from penstock.ducklake.model.schema_evolution import ColumnRow, Evolution, check_names, column_rows, find_at, parse_path
+from penstock.ducklake.model.type_promotions import may_promote, refusal
 from penstock.errors import InvalidError, NotFoundError, PenstockError
-from penstock.model import evolution
-from penstock.model.columns import Column
-from penstock.model.defaults import NO_DEFAULT, Default, expression_default, literal_default, with_default
-from penstock.model.evolution import ColumnRow, Evolution, check_names, column_rows, find_at, parse_path
-from penstock.model.objects import ColumnVersion
-from penstock.model.promotions import may_promote, refusal
-from penstock.model.types import Type, parse_type
+from penstock.schema.columns import Column
+from penstock.schema.types import Type, parse_type
 
 FIVE = literal_default("5", "5")
 
@@ -63,41 +69,46 @@ def test_paths() -> None:
 
 
 def test_adding() -> None:
-    added = evolution.add_column(
+    added = schema_evolution.add_column(
         TABLE, 18, (), new("n", "struct", new("q", "list", new("element", "uuid"))), has_rows=True
     )
     assert summary(added) == ((), [(18, "n", "struct", None), (19, "q", "list", 18), (20, "element", "uuid", 19)])
-    field = evolution.add_column(TABLE, 18, "m.value", new("c", "int32", default=FIVE), has_rows=True)
+    field = schema_evolution.add_column(TABLE, 18, "m.value", new("c", "int32", default=FIVE), has_rows=True)
     assert field.added == (ColumnRow(18, 18, "c", "int32", 14, True, "5", "5", "literal", "duckdb"),)
     assert find_at(field.columns, "m.value.c").id == 18
     required = replace(new("r", "int32", default=FIVE), nulls_allowed=False)
-    assert evolution.add_column(TABLE, 18, (), required, has_rows=True).added[0].nulls_allowed is False
+    assert schema_evolution.add_column(TABLE, 18, (), required, has_rows=True).added[0].nulls_allowed is False
 
 
 def test_dropping_ends_everything_inside() -> None:
-    assert summary(evolution.drop_column(TABLE, "m")) == ((10, 11, 12, 13, 14, 15, 16), [])
-    assert summary(evolution.drop_column(TABLE, "l.element.a")) == ((8,), [])
+    assert summary(schema_evolution.drop_column(TABLE, "m")) == ((10, 11, 12, 13, 14, 15, 16), [])
+    assert summary(schema_evolution.drop_column(TABLE, "l.element.a")) == ((8,), [])
 
 
 def test_renaming_keeps_default_and_place() -> None:
-    renamed = evolution.rename_column(TABLE, "d", "D2")
+    renamed = schema_evolution.rename_column(TABLE, "d", "D2")
     assert renamed.ended == (17,)
     assert renamed.added == (ColumnRow(17, 17, "D2", "decimal(5,2)", None, True, "1.50", "1.5", "literal", "duckdb"),)
-    assert summary(evolution.rename_column(TABLE, "m.key.k", "K")) == ((12,), [(12, "K", "int32", 11)])
-    assert summary(evolution.rename_column(TABLE, "s", "s")) == ((), [])
+    assert summary(schema_evolution.rename_column(TABLE, "m.key.k", "K")) == ((12,), [(12, "K", "int32", 11)])
+    assert summary(schema_evolution.rename_column(TABLE, "s", "s")) == ((), [])
 
 
 def test_types() -> None:
-    promoted = evolution.set_type(TABLE, 18, "l.element.a", new("t", "int64"))
+    promoted = schema_evolution.set_type(TABLE, 18, "l.element.a", new("t", "int64"))
     assert summary(promoted) == ((8,), [(8, "a", "int64", 7)])
-    assert summary(evolution.set_type(TABLE, 18, "id", new("t", "int32"))) == ((), [])
-    assert summary(evolution.set_type(TABLE, 18, "m.key.k", new("t", "int64"))) == ((12,), [(12, "k", "int64", 11)])
+    assert summary(schema_evolution.set_type(TABLE, 18, "id", new("t", "int32"))) == ((), [])
+    assert summary(schema_evolution.set_type(TABLE, 18, "m.key.k", new("t", "int64"))) == (
+        (12,),
+        [(12, "k", "int64", 11)],
+    )
 
 
 def test_a_whole_struct_type() -> None:
     """As the extension does it: fields are added, dropped and promoted at any depth, and their order stays."""
     inner = new("n", "struct", new("z", "int32"), new("x", "float64"))
-    changed = evolution.set_type(TABLE, 18, "s", new("t", "struct", new("w", "list", new("element", "date")), inner))
+    changed = schema_evolution.set_type(
+        TABLE, 18, "s", new("t", "struct", new("w", "list", new("element", "date")), inner)
+    )
     assert changed.ended == (3, 5)
     assert [(row.id, row.name, row.type, row.parent_id) for row in changed.added] == [
         (5, "x", "float64", 4),
@@ -109,69 +120,77 @@ def test_a_whole_struct_type() -> None:
 
 
 def test_not_null_and_defaults() -> None:
-    required = evolution.set_not_null(TABLE, "id", has_nulls=False)
+    required = schema_evolution.set_not_null(TABLE, "id", has_nulls=False)
     assert [(row.id, row.nulls_allowed) for row in required.added] == [(1, False)]
-    assert evolution.drop_not_null(required.columns, "id").columns == TABLE
-    changed = evolution.set_default(TABLE, "d", expression_default("random()"))
+    assert schema_evolution.drop_not_null(required.columns, "id").columns == TABLE
+    changed = schema_evolution.set_default(TABLE, "d", expression_default("random()"))
     [row] = changed.added
     assert (row.initial_default, row.default_value, row.default_value_type) == ("1.50", "random()", "expression")
-    [row] = evolution.drop_default(changed.columns, "d").added
+    [row] = schema_evolution.drop_default(changed.columns, "d").added
     assert (row.initial_default, row.default_value, row.default_value_type) == ("1.50", "NULL", "literal")
-    assert evolution.set_default(TABLE, "s.n.x", FIVE).ended == (5,)
+    assert schema_evolution.set_default(TABLE, "s.n.x", FIVE).ended == (5,)
 
 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda: evolution.add_column(TABLE, 18, (), new("ID", "int32"), has_rows=False), "'id' has it"),
-        (lambda: evolution.add_column(TABLE, 18, "s.n", new("X", "int32"), has_rows=False), "'x' has it"),
-        (lambda: evolution.add_column(TABLE, 18, "l", new("q", "int32"), has_rows=False), r"at l\.element"),
-        (lambda: evolution.add_column(TABLE, 18, "id", new("q", "int32"), has_rows=False), "not a struct"),
-        (lambda: evolution.add_column(TABLE, 18, "m.key", new("q", "int32"), has_rows=False), "key of the map m"),
-        (lambda: evolution.add_column(TABLE, 18, (), new("Row_Id", "int32"), has_rows=False), "reserved"),
-        (lambda: evolution.add_column(TABLE, 18, (), new("", "int32"), has_rows=False), "at least one character"),
+        (lambda: schema_evolution.add_column(TABLE, 18, (), new("ID", "int32"), has_rows=False), "'id' has it"),
+        (lambda: schema_evolution.add_column(TABLE, 18, "s.n", new("X", "int32"), has_rows=False), "'x' has it"),
+        (lambda: schema_evolution.add_column(TABLE, 18, "l", new("q", "int32"), has_rows=False), r"at l\.element"),
+        (lambda: schema_evolution.add_column(TABLE, 18, "id", new("q", "int32"), has_rows=False), "not a struct"),
         (
-            lambda: evolution.add_column(
+            lambda: schema_evolution.add_column(TABLE, 18, "m.key", new("q", "int32"), has_rows=False),
+            "key of the map m",
+        ),
+        (lambda: schema_evolution.add_column(TABLE, 18, (), new("Row_Id", "int32"), has_rows=False), "reserved"),
+        (
+            lambda: schema_evolution.add_column(TABLE, 18, (), new("", "int32"), has_rows=False),
+            "at least one character",
+        ),
+        (
+            lambda: schema_evolution.add_column(
                 TABLE, 18, (), new("q", "uuid", default=expression_default("uuid()")), has_rows=False
             ),
             "not constant",
         ),
         (
-            lambda: evolution.add_column(TABLE, 18, (), replace(new("q", "int32"), nulls_allowed=False), has_rows=True),
+            lambda: schema_evolution.add_column(
+                TABLE, 18, (), replace(new("q", "int32"), nulls_allowed=False), has_rows=True
+            ),
             "give it a default",
         ),
         (
-            lambda: evolution.add_column(
+            lambda: schema_evolution.add_column(
                 TABLE, 18, "s", replace(new("q", "int8"), nulls_allowed=False), has_rows=False
             ),
             "whole columns only",
         ),
-        (lambda: evolution.drop_column(TABLE[:1], "id"), "all that the table has"),
-        (lambda: evolution.drop_column(TABLE, "s.n.x"), r"all that the struct s\.n has"),
-        (lambda: evolution.drop_column(TABLE, "l.element"), "not a struct"),
-        (lambda: evolution.drop_column(TABLE, "m.key.k"), "keys must stay distinct"),
-        (lambda: evolution.drop_column(TABLE, "s", in_use={5: "the table is sorted by it"}), "sorted by it"),
-        (lambda: evolution.drop_column(TABLE, "nope"), "no column 'nope'; there are id, s, l, m, d"),
-        (lambda: evolution.rename_column(TABLE, "l.element", "e"), "not a struct"),
-        (lambda: evolution.rename_column(TABLE, "s.a", "N"), "'n' has it"),
-        (lambda: evolution.rename_column(TABLE, "id", "end_snapshot"), "reserved"),
-        (lambda: evolution.set_type(TABLE, 18, "id", new("t", "int16")), "int32 cannot become int16: .* int64"),
-        (lambda: evolution.set_type(TABLE, 18, "d", new("t", "decimal(9,2)")), "cannot be changed"),
-        (lambda: evolution.set_type(TABLE, 18, "s", new("t", "int32")), "struct cannot become int32"),
+        (lambda: schema_evolution.drop_column(TABLE[:1], "id"), "all that the table has"),
+        (lambda: schema_evolution.drop_column(TABLE, "s.n.x"), r"all that the struct s\.n has"),
+        (lambda: schema_evolution.drop_column(TABLE, "l.element"), "not a struct"),
+        (lambda: schema_evolution.drop_column(TABLE, "m.key.k"), "keys must stay distinct"),
+        (lambda: schema_evolution.drop_column(TABLE, "s", in_use={5: "the table is sorted by it"}), "sorted by it"),
+        (lambda: schema_evolution.drop_column(TABLE, "nope"), "no column 'nope'; there are id, s, l, m, d"),
+        (lambda: schema_evolution.rename_column(TABLE, "l.element", "e"), "not a struct"),
+        (lambda: schema_evolution.rename_column(TABLE, "s.a", "N"), "'n' has it"),
+        (lambda: schema_evolution.rename_column(TABLE, "id", "end_snapshot"), "reserved"),
+        (lambda: schema_evolution.set_type(TABLE, 18, "id", new("t", "int16")), "int32 cannot become int16: .* int64"),
+        (lambda: schema_evolution.set_type(TABLE, 18, "d", new("t", "decimal(9,2)")), "cannot be changed"),
+        (lambda: schema_evolution.set_type(TABLE, 18, "s", new("t", "int32")), "struct cannot become int32"),
         (
-            lambda: evolution.set_type(TABLE, 18, "m.key", new("t", "struct", new("k", "int64"))),
+            lambda: schema_evolution.set_type(TABLE, 18, "m.key", new("t", "struct", new("k", "int64"))),
             "are the key of a map",
         ),
         (
-            lambda: evolution.set_type(
+            lambda: schema_evolution.set_type(
                 TABLE, 18, "s", new("t", "struct", new("a", "int8")), in_use={5: "it is a partition column"}
             ),
             "partition column",
         ),
-        (lambda: evolution.set_not_null(TABLE, "s.a", has_nulls=False), "whole columns only"),
-        (lambda: evolution.set_not_null(TABLE, "id", has_nulls=True), "holds NULLs"),
-        (lambda: evolution.drop_not_null(TABLE, "id"), "no NOT NULL"),
-        (lambda: evolution.set_default(TABLE, "s", FIVE), "no defaults for nested types"),
+        (lambda: schema_evolution.set_not_null(TABLE, "s.a", has_nulls=False), "whole columns only"),
+        (lambda: schema_evolution.set_not_null(TABLE, "id", has_nulls=True), "holds NULLs"),
+        (lambda: schema_evolution.drop_not_null(TABLE, "id"), "no NOT NULL"),
+        (lambda: schema_evolution.set_default(TABLE, "s", FIVE), "no defaults for nested types"),
     ],
 )
 def test_refusals(change: Callable[[], Evolution], why: str) -> None:
@@ -236,19 +255,19 @@ def _change(draw: st.DrawFn, columns: tuple[Column, ...], next_id: int) -> Evolu
         match operation:
             case "add":
                 parent = draw(st.sampled_from([(), path]))
-                return evolution.add_column(columns, next_id, parent, draw(TREES), has_rows=True)
+                return schema_evolution.add_column(columns, next_id, parent, draw(TREES), has_rows=True)
             case "drop":
-                return evolution.drop_column(columns, path)
+                return schema_evolution.drop_column(columns, path)
             case "rename":
-                return evolution.rename_column(columns, path, draw(NAMES))
+                return schema_evolution.rename_column(columns, path, draw(NAMES))
             case "type":
-                return evolution.set_type(columns, next_id, path, draw(TREES))
+                return schema_evolution.set_type(columns, next_id, path, draw(TREES))
             case "null":
                 if find_at(columns, path).nulls_allowed:
-                    return evolution.set_not_null(columns, path, has_nulls=False)
-                return evolution.drop_not_null(columns, path)
+                    return schema_evolution.set_not_null(columns, path, has_nulls=False)
+                return schema_evolution.drop_not_null(columns, path)
             case _:
-                return evolution.set_default(columns, path, draw(st.sampled_from([NO_DEFAULT, FIVE])))
+                return schema_evolution.set_default(columns, path, draw(st.sampled_from([NO_DEFAULT, FIVE])))
     except PenstockError:
         return None
 

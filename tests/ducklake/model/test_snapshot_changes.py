@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.changes import Change, parse_changes, summarise
+from penstock.ducklake.model.snapshot_changes import Change, parse_changes, summarise
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock
-from interop.catalogs import DuckDBCatalog
+from support.catalogs import DuckDBCatalog
 
 COLUMNS = {
     "i": ["-5", "0", "7", "1000000", "-9223372036854775808"],

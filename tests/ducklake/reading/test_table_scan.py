@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 import penstock
 import penstock.delta
 import penstock.lance
-from interop.catalogs import Catalog, SQLiteCatalog
-from spark.plans import files_read
+from support.catalogs import Catalog, SQLiteCatalog
+from support.plans import files_read
 
 
 @pytest.fixture

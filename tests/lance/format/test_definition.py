@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import InvalidError, NotFoundError, UnsupportedError
-from penstock.lance.arrow_json import to_json
-from penstock.lance.definition import (
+from penstock.lance.format.arrow_json import to_json
+from penstock.lance.format.definition import (
     ENABLED,
     PARTITION_COLUMNS,
     Definition,
@@ -20,15 +20,14 @@ from penstock.lance.definition import (
     new_definition,
     read_definition,
 )
-from penstock.lance.definition import SCHEMA as SCHEMA_PROPERTY
-from penstock.lance.evolution import add_column, drop_column, rename_column
-from penstock.lance.field_ids import field_id, numbered, sources_of, with_id
-from penstock.lance.leaf_columns import Known, former_names, leaf_schema, matches, renamed, same_shape
-from penstock.lance.leaves import Leaf, Values, entries_for, leaf_of, object_id
-from penstock.lance.manifest import READ_VERSION, Entry
-from penstock.lance.pruning import Pruner
-from penstock.lance.schemas import columns_for
-from penstock.model.types import parse_type
+from penstock.lance.format.definition import SCHEMA as SCHEMA_PROPERTY
+from penstock.lance.format.field_ids import field_id, numbered, sources_of, with_id
+from penstock.lance.format.leaf_columns import Known, former_names, leaf_schema, matches, renamed, same_shape
+from penstock.lance.format.leaves import Leaf, Values, entries_for, leaf_of, object_id
+from penstock.lance.format.manifest import READ_VERSION, Entry
+from penstock.lance.format.schemas import columns_for
+from penstock.lance.reading.leaf_pruning import Pruner
+from penstock.lance.writing.schema_evolution import add_column, drop_column, rename_column
 from penstock.partitioning import (
     MURMUR3,
     Bucket,
@@ -43,6 +42,7 @@ from penstock.partitioning import (
     Year,
 )
 from penstock.predicates import implied_by
+from penstock.schema.types import parse_type
 
 NO_SPARK = cast(SparkSession, None)  # Arrow's schemas need none
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"

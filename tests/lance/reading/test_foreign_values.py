@@ -11,12 +11,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from penstock.lance.readings import may_hold, may_hold_times, spells_null
-from penstock.model.types import Type
+from penstock.lance.reading.foreign_values import may_hold, may_hold_times, spells_null
 from penstock.partitioning import Bucket, Calendar, Day, Hash, Hour, Identity, Month, Truncate, Year
 from penstock.predicates.calendar import DAY, HOUR, date_of, days_of
 from penstock.predicates.domains import within
 from penstock.predicates.values import EVERYTHING, NULL, ValueSet, interval
+from penstock.schema.types import Type
 
 INT, TEXT, DECIMAL, TIMESTAMP, DATE = (
     Type("int64"),

@@ -15,25 +15,25 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from partitioning.arrays import spark_array
 from penstock.errors import InvalidError
-from penstock.lance.definition import (
+from penstock.lance.format.definition import (
     PARTITION_COLUMNS,
     Definition,
     instants,
     new_definition,
     read_definition,
 )
-from penstock.lance.field_ids import numbered
-from penstock.lance.leaves import Leaf, Values, entries_for, leaf_of
-from penstock.lance.manifest import Entry
-from penstock.lance.pruning import Pruner
-from penstock.lance.schemas import columns_for
+from penstock.lance.format.field_ids import numbered
+from penstock.lance.format.leaves import Leaf, Values, entries_for, leaf_of
+from penstock.lance.format.manifest import Entry
+from penstock.lance.format.schemas import columns_for
+from penstock.lance.reading.leaf_pruning import Pruner
 from penstock.predicates import Implication, implied_by
 from penstock.predicates.calendar import DAY, HOUR, days_of
-from predicates.samples import literal, samples, spark_type
-from predicates.spark_logic import OutOfRangeError, Row
-from predicates.trees import compared, leaf
+from support.arrays import spark_array
+from support.predicate_samples import literal, samples, spark_type
+from support.spark_logic import OutOfRangeError, Row
+from support.trees import compared, leaf
 
 NO_SPARK = cast(SparkSession, None)  # Arrow's schemas need none
 ARROW = {

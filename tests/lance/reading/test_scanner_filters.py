@@ -16,15 +16,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from penstock.lance.field_ids import numbered
-from penstock.lance.filters import quoted, scan_filter
-from penstock.lance.schemas import columns_for
-from penstock.model.columns import Column
-from penstock.model.types import Order
+from penstock.lance.format.field_ids import numbered
+from penstock.lance.format.schemas import columns_for
+from penstock.lance.reading.scanner_filters import quoted, scan_filter
 from penstock.predicates import And, Anything, ColumnIn, Implication, Nothing, Or, ValueSet, interval
 from penstock.predicates.domains import within
 from penstock.predicates.implication import column_in, conjunction, disjunction
-from predicates.samples import POOLS
+from penstock.schema.columns import Column
+from penstock.schema.types import Order
+from support.predicate_samples import POOLS
 
 NO_SPARK = cast(SparkSession, None)  # Arrow's schemas need none
 DATES = POOLS["date"]

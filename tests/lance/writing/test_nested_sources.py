@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 
 import penstock
 import penstock.lance
-from lance_judges import client, in_order, listed_leaves
 from penstock.errors import UnsupportedError
-from penstock.lance.arrow_json import to_json
-from penstock.lance.nested_hashes import nested_bytes
+from penstock.lance.format.arrow_json import to_json
+from penstock.lance.format.nested_hashes import nested_bytes
+from support.lance_judges import client, in_order, listed_leaves
 
 
 def hashed(kind: pa.DataType, *values: Any) -> list[bytes | None]:

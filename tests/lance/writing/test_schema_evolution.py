@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import penstock
 import penstock.lance
-from lance_judges import client, listed_leaves
+from support.lance_judges import client, listed_leaves
 
 SCHEMA = "id INT NOT NULL, region STRING, amount BIGINT, note STRING"
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from interop.catalogs import Catalog
-from interop.reference import METADATA, Reference, quote
-from interop.samples import NESTED, PRIMITIVES, Sample, create_table, insert_rows
 from penstock.storage.parquet import FileOptions, WritePlan
-from storage.parquet_lakes import plan_for, reference_statistics, shown_rows, without_size, write_all
+from support.catalogs import Catalog
+from support.lake_samples import NESTED, PRIMITIVES, Sample, create_table, insert_rows
+from support.parquet_lakes import plan_for, reference_statistics, shown_rows, without_size, write_all
+from support.reference import METADATA, Reference, quote
 
 BY_PYARROW = tuple(sample for sample in PRIMITIVES if sample.name not in ("timetz", "interval"))
 # The extension counts nothing in these, and counts NULL structs in lists twice.

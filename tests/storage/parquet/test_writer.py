@@ -13,18 +13,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from interop.catalogs import Catalog
-from interop.reference import METADATA, Reference, quote
-from interop.samples import NESTED, PRIMITIVES, Sample, create_table, insert_rows
+from penstock.ducklake.model.option_values import validate_option
+from penstock.ducklake.model.options import OPTIONS
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.model.columns import Column
-from penstock.model.option_values import validate_option
-from penstock.model.options import OPTIONS
-from penstock.model.types import parse_type
+from penstock.schema.columns import Column
+from penstock.schema.types import parse_type
 from penstock.storage.duckdb_files import connect
 from penstock.storage.filesystems import list_files, open_file
 from penstock.storage.parquet import FileOptions, SortColumn, WritePlan, delete_written, write_files
-from storage.parquet_lakes import adopt, plan_for, shown_rows, write_all
+from support.catalogs import Catalog
+from support.lake_samples import NESTED, PRIMITIVES, Sample, create_table, insert_rows
+from support.parquet_lakes import adopt, plan_for, shown_rows, write_all
+from support.reference import METADATA, Reference, quote
 
 BY_PYARROW = tuple(sample for sample in PRIMITIVES if sample.name not in ("timetz", "interval"))
 VARIANT = Sample(

@@ -8,9 +8,9 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any
 
-from penstock.model.columns import Column
-from penstock.model.statistics import ColumnStatistics, WrittenFile
-from penstock.model.types import Order
+from penstock.schema.columns import Column
+from penstock.schema.statistics import ColumnStatistics, WrittenFile
+from penstock.schema.types import Order
 
 _LONGEST_TEXT = 32
 _LAST_CHARACTER = "\U0010ffff"

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from penstock.delta.actions import Metadata
-from penstock.delta.log import Snapshot
+from penstock.delta.log.actions import Metadata
+from penstock.delta.log.table_log import Snapshot
 
 _PROPERTY = "penstock.linkedInto"
 _APPLICATION = "penstock:linked-into:"

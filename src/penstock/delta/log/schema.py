@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.errors import InvalidError, NotFoundError, UnsupportedError
-from penstock.model.columns import Column
+from penstock.schema.columns import Column
 from penstock.spark.schemas import SchemaLike, columns_of, struct_of
 
 _PHYSICAL_NAME, _MAPPING_ID = "delta.columnMapping.physicalName", "delta.columnMapping.id"

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.model.types import Type
 from penstock.partitioning.arrow import mapped, plain, stored
 from penstock.partitioning.texts import read_text
 from penstock.predicates.calendar import DAY, date_text, days_of
 from penstock.predicates.values import Scalar
+from penstock.schema.types import Type
 from penstock.storage.paths import HIVE_NULL
 
 _TYPES = {

@@ -13,14 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.delta.actions import AddFile
-from penstock.delta.deletion_vectors import positions
-from penstock.delta.schema import TableSchema, with_nulls
-from penstock.delta.skipping import Skipping
-from penstock.delta.values import from_text, to_text
-from penstock.model.columns import Column
+from penstock.delta.log.actions import AddFile
+from penstock.delta.log.deletion_vectors import positions
+from penstock.delta.log.schema import TableSchema, with_nulls
+from penstock.delta.log.values import from_text, to_text
+from penstock.delta.reading.file_skipping import Skipping
 from penstock.predicates import Implication, Nothing, implied_by
-from penstock.spark.assignment import quoted
+from penstock.schema.columns import Column
+from penstock.spark.column_assignment import quoted
 from penstock.spark.jvm import file_index
 from penstock.spark.relation import ROW_INDEX, parquet_rows, records
 from penstock.spark.workers import map_in_workers

@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from penstock.delta.actions import AddFile
-from penstock.delta.values import from_text
+from penstock.delta.log.actions import AddFile
+from penstock.delta.log.values import from_text
 from penstock.errors import PenstockError
-from penstock.model.columns import Column
-from penstock.model.types import Order
 from penstock.predicates import And, Anything, ColumnIn, Implication, Nothing, Or
 from penstock.predicates.calendar import days_of
 from penstock.predicates.values import Cut, Interval, ValueSet
+from penstock.schema.columns import Column
+from penstock.schema.types import Order
 
 _MILLISECOND = 1000  # the precision of timestamps in statistics; writers cut them
 _CUT_TEXT = 32  # characters after which writers may cut texts

@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from penstock.delta.commits import commit
-from penstock.delta.features import check_writable
-from penstock.delta.links import linked_into, with_link
-from penstock.delta.log import Log
-from penstock.delta.properties import retention as retention_of
+from penstock.delta.log.commits import commit
+from penstock.delta.log.features import check_writable
+from penstock.delta.log.links import linked_into, with_link
+from penstock.delta.log.properties import retention as retention_of
+from penstock.delta.log.table_log import Log
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.storage.filesystems import delete_file, is_file
 from penstock.storage.paths import folder, is_local

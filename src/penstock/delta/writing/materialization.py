@@ -11,14 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.delta.actions import AddFile
-from penstock.delta.copying import copy_with
-from penstock.delta.scan import Scan, type_name
-from penstock.delta.values import directory, from_text, log_path, texts, to_text
-from penstock.delta.verification import Finding, Report, check_file
+from penstock.delta.log.actions import AddFile
+from penstock.delta.log.values import directory, from_text, log_path, texts, to_text
+from penstock.delta.reading.file_scan import Scan, type_name
+from penstock.delta.writing.file_copies import copy_with
+from penstock.delta.writing.verification import Finding, Report, check_file
 from penstock.errors import InvalidError, PenstockError
-from penstock.model.columns import Column
-from penstock.spark.tasks import writing_tasks
+from penstock.schema.columns import Column
+from penstock.spark.file_tasks import writing_tasks
 from penstock.spark.workers import map_in_workers
 from penstock.storage.filesystems import delete_file, make_directory, open_file
 from penstock.storage.parquet.names import new_file_name, new_write_id

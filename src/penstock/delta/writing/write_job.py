@@ -12,19 +12,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.delta.actions import AddFile
-from penstock.delta.enforcement import enforced
-from penstock.delta.scan import type_name
-from penstock.delta.schema import TableSchema
-from penstock.delta.statistics import stats_json
-from penstock.delta.values import directory, log_path, texts
+from penstock.delta.log.actions import AddFile
+from penstock.delta.log.file_statistics import stats_json
+from penstock.delta.log.schema import TableSchema
+from penstock.delta.log.values import directory, log_path, texts
+from penstock.delta.reading.file_scan import type_name
+from penstock.delta.writing.row_rules import enforced
 from penstock.errors import InvalidError
-from penstock.model.columns import Column
-from penstock.model.statistics import WrittenFile
-from penstock.model.types import Type
-from penstock.spark.assignment import assigned
-from penstock.spark.crossing import with_decimals_as_longs
-from penstock.spark.writing import Distribution, Job, PartitionKey, distributed, run
+from penstock.schema.columns import Column
+from penstock.schema.statistics import WrittenFile
+from penstock.schema.types import Type
+from penstock.spark.arrow_transfer import with_decimals_as_longs
+from penstock.spark.column_assignment import assigned
+from penstock.spark.write_job import Distribution, Job, PartitionKey, distributed, run
 from penstock.storage.parquet import FileOptions, WritePlan
 
 _FILE_SIZE = 128 * 2**20

@@ -9,10 +9,10 @@ from functools import partial
 from math import copysign
 from typing import Any
 
-from penstock.catalog.dialects import GREATEST_REAL, Dialect, form
-from penstock.model.types import Order, Type
+from penstock.ducklake.catalog.dialects import GREATEST_REAL, Dialect, form
 from penstock.predicates.calendar import DAY, date_text, days_of, time_text, timestamp_text
 from penstock.predicates.values import Cut, Interval, Scalar
+from penstock.schema.types import Order, Type
 
 # Statistics of a float32 column, which may be float64 by now, are the shortest text that reads as the same float32.
 _FLOAT_SLACK = 1e-6

@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Literal, Self
 
 import pyarrow as pa
 
-from penstock.catalog.databases import Database
-from penstock.catalog.files import FileScope
-from penstock.catalog.inlined import changed_inlined_rows
-from penstock.model.changes import parse_changes
-from penstock.model.columns import Column
-from penstock.model.objects import ColumnVersion
+from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.inlined_rows import changed_inlined_rows
+from penstock.ducklake.catalog.visible_files import FileScope
+from penstock.ducklake.model.objects import ColumnVersion
+from penstock.ducklake.model.snapshot_changes import parse_changes
+from penstock.schema.columns import Column
 
 # A compaction of these kinds ends files and begins others with the same rows, in a snapshot that does nothing else.
 _REWRITING = {"rewrite_delete", "compacted_table"}

@@ -10,9 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
-from penstock.catalog.databases import ConnectOptions, Database, Row, connect
-from penstock.catalog.location import Location
-from penstock.catalog.tables import FORMAT_VERSION, TABLES, ColumnDefinition, TableDefinition
+from penstock.ducklake.catalog.catalog_tables import FORMAT_VERSION, TABLES, ColumnDefinition, TableDefinition
+from penstock.ducklake.catalog.databases import ConnectOptions, Database, Row, connect
+from penstock.ducklake.catalog.location import Location
 from penstock.errors import AttachError, CatalogError
 from penstock.version import __version__
 

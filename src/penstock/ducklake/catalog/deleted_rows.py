@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from penstock.catalog.databases import Database
-from penstock.catalog.inlined import inlined_delete_table
-from penstock.catalog.visibility import At
-from penstock.model.objects import TableInfo
-from penstock.storage.delete_files import DeletableFile
+from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.inlined_rows import inlined_delete_table
+from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.files.delete_files import DeletableFile
+from penstock.ducklake.model.objects import TableInfo
 from penstock.storage.paths import resolve
 
 _MOST_NUMBERS = 5000  # in one statement

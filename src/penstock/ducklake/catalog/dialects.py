@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.model.types import Order, Type
+from penstock.schema.types import Order, Type
 
 _INTEGER = "-{0,1}[0-9]+"
 _DECIMAL = "-{0,1}[0-9]+([.][0-9]+|)"

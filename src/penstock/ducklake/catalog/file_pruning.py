@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from penstock.catalog.bounds import Bound, Comparison, comparison
-from penstock.catalog.dialects import Dialect
-from penstock.model.columns import Column
-from penstock.model.types import Type
+from penstock.ducklake.catalog.bound_comparisons import Bound, Comparison, comparison
+from penstock.ducklake.catalog.dialects import Dialect
 from penstock.partitioning import Bucket, Identity, PartitionField, PartitionSpec
 from penstock.partitioning.buckets import same_buckets
 from penstock.predicates.implication import And, ColumnIn, Implication, Nothing, Or, size, summary
 from penstock.predicates.values import Interval, ValueSet
+from penstock.schema.columns import Column
+from penstock.schema.types import Type
 
 _MOST_INTERVALS = 64
 _MOST_POINTS = 1000

@@ -7,14 +7,14 @@ from typing import Literal
 
 import pyarrow as pa
 
-from penstock.catalog.databases import Database
-from penstock.catalog.databases.base import InlinedColumn
-from penstock.catalog.inlined_values import evolved_rows
-from penstock.catalog.objects import columns_at
-from penstock.catalog.visibility import At
-from penstock.model.columns import Column
-from penstock.model.objects import ColumnVersion
-from penstock.model.reshape import duckdb_type, select_list
+from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.databases.base import InlinedColumn
+from penstock.ducklake.catalog.inlined_values import evolved_rows
+from penstock.ducklake.catalog.objects import columns_at
+from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.model.objects import ColumnVersion
+from penstock.schema.columns import Column
+from penstock.storage.duckdb_sql import duckdb_type, select_list
 
 
 def inlined_rows(

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.catalog.inlined_values import evaluated, natives
-from penstock.model.columns import Column
-from penstock.model.statistics import ColumnStatistics
-from penstock.model.types import Order
+from penstock.ducklake.catalog.inlined_values import evaluated, natives
+from penstock.schema.columns import Column
+from penstock.schema.statistics import ColumnStatistics
+from penstock.schema.types import Order
 
 Bounds = tuple[str | None, str | None, bool | None]  # the least and the greatest value, and whether there is a NaN
 

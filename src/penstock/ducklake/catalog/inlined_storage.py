@@ -8,14 +8,14 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from penstock.catalog.databases import Database
-from penstock.catalog.databases.duckdb import DuckdbDatabase
-from penstock.catalog.inlined_statistics import inlined_statistics
-from penstock.catalog.inlined_values import complaining, encode_rows, evolved_rows, natives, rows_fit, source
+from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.databases.duckdb import DuckdbDatabase
+from penstock.ducklake.catalog.inlined_statistics import inlined_statistics
+from penstock.ducklake.catalog.inlined_values import complaining, encode_rows, evolved_rows, natives, rows_fit, source
 from penstock.errors import UnsupportedError
-from penstock.model.columns import Column
-from penstock.model.reshape import duckdb_type
-from penstock.model.types import Type
+from penstock.schema.columns import Column
+from penstock.schema.types import Type
+from penstock.storage.duckdb_sql import duckdb_type
 
 __all__ = [
     "create_inlined_table_sql", "evolved_rows", "holds_every_value", "inlinable", "inlined_statistics",

@@ -17,12 +17,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from penstock.catalog.databases import Row
+from penstock.ducklake.catalog.databases import Row
 from penstock.errors import InvalidError
-from penstock.model.columns import Column
-from penstock.model.reshape import FROM_NANOSECONDS, duckdb_type, quoted, select_list
-from penstock.model.types import Order
 from penstock.partitioning.texts import is_infinite
+from penstock.schema.columns import Column
+from penstock.schema.types import Order
+from penstock.storage.duckdb_sql import FROM_NANOSECONDS, duckdb_type, quoted, select_list
 
 _SOURCE = "penstock_rows"
 _FEW_VALUES = 64

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import warnings
 
-from penstock.catalog.creation import column_clause, create_statement
-from penstock.catalog.databases import Database
-from penstock.catalog.tables import FORMAT_VERSION, TABLES
+from penstock.ducklake.catalog.catalog_tables import FORMAT_VERSION, TABLES
+from penstock.ducklake.catalog.creation import column_clause, create_statement
+from penstock.ducklake.catalog.databases import Database
 from penstock.errors import AttachError, CatalogError
 
 OLDER_VERSIONS = ("0.1", "0.2", "0.3-dev1", "0.3", "0.4-dev1", "0.4")

@@ -6,11 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from penstock.catalog.databases import Database
-from penstock.catalog.visibility import At
-from penstock.errors import NotFoundError
-from penstock.model.columns import Column, find_column
-from penstock.model.objects import (
+from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.model.objects import (
     ColumnVersion,
     Macro,
     MacroImplementation,
@@ -20,8 +18,10 @@ from penstock.model.objects import (
     TableInfo,
     View,
 )
-from penstock.model.types import parse_type
+from penstock.errors import NotFoundError
 from penstock.partitioning import PartitionField, PartitionSpec, parse_transform
+from penstock.schema.columns import Column, find_column
+from penstock.schema.types import parse_type
 from penstock.storage.paths import folder, resolve
 
 

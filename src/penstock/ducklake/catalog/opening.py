@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.catalog.creation import create_file, create_lake, has_lake
-from penstock.catalog.databases import ConnectOptions, Database, connect
-from penstock.catalog.location import Location, parse_location
-from penstock.catalog.migration import format_version, migrate
-from penstock.catalog.tables import FORMAT_VERSION, TABLES
+from penstock.ducklake.catalog.catalog_tables import FORMAT_VERSION, TABLES
+from penstock.ducklake.catalog.creation import create_file, create_lake, has_lake
+from penstock.ducklake.catalog.databases import ConnectOptions, Database, connect
+from penstock.ducklake.catalog.location import Location, parse_location
+from penstock.ducklake.catalog.migration import format_version, migrate
+from penstock.ducklake.model.options import OptionValue
 from penstock.errors import AttachError, CatalogError
-from penstock.model.options import OptionValue
 from penstock.storage.paths import absolute, folder
 
 _FILES = ("duckdb", "sqlite")

@@ -7,9 +7,9 @@ from functools import cache
 
 import duckdb
 
-from penstock.catalog.databases import Database, Row
+from penstock.ducklake.catalog.databases import Database, Row
+from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import NotFoundError
-from penstock.model.snapshots import Snapshot
 
 _SELECT = """
     SELECT s.snapshot_id, s.snapshot_time, s.schema_version, s.next_catalog_id, s.next_file_id,

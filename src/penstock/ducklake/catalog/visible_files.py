@@ -10,15 +10,15 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from penstock.catalog.databases import Database
-from penstock.catalog.inlined import inlined_rows
-from penstock.catalog.pruning import Condition
-from penstock.catalog.visibility import At
+from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.file_pruning import Condition
+from penstock.ducklake.catalog.inlined_rows import inlined_rows
+from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.model.files import DataFile, DeleteFile, DeleteKind, FileGroup, MappedField
+from penstock.ducklake.model.objects import ColumnVersion
+from penstock.ducklake.model.snapshot_changes import parse_changes
 from penstock.errors import StaleReadError
-from penstock.model.changes import parse_changes
-from penstock.model.columns import Column
-from penstock.model.files import DataFile, DeleteFile, DeleteKind, FileGroup, MappedField
-from penstock.model.objects import ColumnVersion
+from penstock.schema.columns import Column
 from penstock.storage.paths import resolve
 
 EVERY_FILE = Condition("1 = 1", ())

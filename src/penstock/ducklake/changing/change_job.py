@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.spark.crossing import handed_over
-from penstock.spark.keeping import Keep
-from penstock.spark.scan import FILE
-from penstock.spark.tasks import writing_tasks
+from penstock.ducklake.reading.table_scan import FILE
+from penstock.spark.arrow_transfer import handed_over
+from penstock.spark.file_tasks import writing_tasks
+from penstock.spark.kept_rows import Keep
 from penstock.spark.workers import map_in_workers
-from penstock.spark.writing import Gathering, Job, Written, gathered, gathering
+from penstock.spark.write_job import Gathering, Job, Written, gathered, gathering
 from penstock.storage.parquet.names import new_write_id
 
 # What conditions and values may call the table, and the rows that are merged into it.

@@ -14,19 +14,19 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.spark.changing import positions_of
-from penstock.spark.explain import pushed_filters
-from penstock.spark.jvm import query_execution
-from penstock.spark.scan import FILE, Contents, Scan
-from penstock.spark.tasks import writing_tasks
-from penstock.spark.workers import map_in_workers
-from penstock.storage.delete_files import (
+from penstock.ducklake.changing.change_job import positions_of
+from penstock.ducklake.files.delete_files import (
     DeletableFile,
     Positions,
     WrittenDelete,
     deleted_before,
     write_delete_file,
 )
+from penstock.ducklake.reading.explain import pushed_filters
+from penstock.ducklake.reading.table_scan import FILE, Contents, Scan
+from penstock.spark.file_tasks import writing_tasks
+from penstock.spark.jvm import query_execution
+from penstock.spark.workers import map_in_workers
 from penstock.storage.parquet.names import new_write_id
 
 _RESULT = "removed binary"

@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.catalog.deletes import deletable_files
-from penstock.catalog.inlined import live_inlined_rows
-from penstock.catalog.writing import files as staged
-from penstock.catalog.writing.numbering import is_staged
-from penstock.model.objects import TableInfo
-from penstock.spark.changing import POSITION, SOURCE, WRITTEN, Changed, change_rows
-from penstock.spark.keeping import keeping
-from penstock.spark.removing import RemovalJob, Removed, files_that_go_whole, has_subquery, remove_rows
-from penstock.spark.scan import FILE, Contents, Scan
-from penstock.spark.target_rows import target_rows
-from penstock.statements.target import Target
-from penstock.storage.delete_files import DeletableFile
-from penstock.transaction import Transaction
+from penstock.ducklake.catalog.commits import staged_files as staged
+from penstock.ducklake.catalog.commits.provisional_ids import is_staged
+from penstock.ducklake.catalog.deleted_rows import deletable_files
+from penstock.ducklake.catalog.inlined_rows import live_inlined_rows
+from penstock.ducklake.changing.change_job import POSITION, SOURCE, WRITTEN, Changed, change_rows
+from penstock.ducklake.changing.delete_job import RemovalJob, Removed, files_that_go_whole, has_subquery, remove_rows
+from penstock.ducklake.changing.target_rows import target_rows
+from penstock.ducklake.files.delete_files import DeletableFile
+from penstock.ducklake.model.objects import TableInfo
+from penstock.ducklake.reading.table_scan import FILE, Contents, Scan
+from penstock.ducklake.transaction import Transaction
+from penstock.ducklake.writing.write_target import Target
+from penstock.spark.kept_rows import keeping
 
 
 @dataclass(frozen=True)

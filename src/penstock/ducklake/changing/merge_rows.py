@@ -13,18 +13,18 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from penstock.ducklake.changing.change_job import POSITION, SOURCE, SOURCE_NAME, WRITTEN
+from penstock.ducklake.changing.merge_keys import JoinKey, Summary, join_keys, repeated, summary
+from penstock.ducklake.changing.target_rows import ROW, TargetRows
+from penstock.ducklake.model.schema_evolution import find_at
+from penstock.ducklake.reading.table_scan import FILE
 from penstock.errors import InvalidError
-from penstock.model.columns import Column, find_column
-from penstock.model.evolution import find_at
 from penstock.predicates import implied_by
 from penstock.predicates.implication import Anything, Implication
-from penstock.spark.assignment import assigned_values, default_values, quoted
-from penstock.spark.changing import POSITION, SOURCE, SOURCE_NAME, WRITTEN
-from penstock.spark.join_keys import JoinKey, Summary, join_keys, repeated, summary
+from penstock.schema.columns import Column, find_column
+from penstock.spark.column_assignment import assigned_values, default_values, quoted
 from penstock.spark.jvm import filter_text
-from penstock.spark.keeping import Keep
-from penstock.spark.scan import FILE
-from penstock.spark.target_rows import ROW, TargetRows
+from penstock.spark.kept_rows import Keep
 from penstock.spark.types import has_nanoseconds
 
 Case = Literal["matched", "not matched", "not matched by source"]

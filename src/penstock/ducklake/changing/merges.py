@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from penstock.catalog.writing.reliance import Reliance
-from penstock.spark.changing import CONTROLS, change_rows
-from penstock.spark.join_keys import On, join_condition
-from penstock.spark.keeping import keeping
-from penstock.spark.merging import Clause, Merging, check, numbered
-from penstock.spark.scan import Contents, Scan
-from penstock.spark.target_rows import target_rows
-from penstock.statements import remove
-from penstock.statements.change import change
-from penstock.statements.insert import insert_assigned
-from penstock.statements.target import Target
+from penstock.ducklake.catalog.commits.merge_reliance import Reliance
+from penstock.ducklake.changing import deletes
+from penstock.ducklake.changing.change_job import CONTROLS, change_rows
+from penstock.ducklake.changing.merge_keys import On, join_condition
+from penstock.ducklake.changing.merge_rows import Clause, Merging, check, numbered
+from penstock.ducklake.changing.target_rows import target_rows
+from penstock.ducklake.changing.updates import change
+from penstock.ducklake.reading.table_scan import Contents, Scan
+from penstock.ducklake.transaction import Transaction
+from penstock.ducklake.writing.inserts import insert_assigned
+from penstock.ducklake.writing.write_target import Target
+from penstock.spark.kept_rows import keeping
 from penstock.storage.parquet import check_writable
-from penstock.transaction import Transaction
 
 
 def merge(
@@ -44,7 +44,7 @@ def merge(
             done = change(transaction, target, scan, changed, keep)
         else:
             done = [change_rows(changed.select(*CONTROLS), None, target.info.path, keep)]
-            remove.stage(transaction, target.info, remove.removal_of(transaction, target, scan, done[0]))
+            deletes.stage(transaction, target.info, deletes.removal_of(transaction, target, scan, done[0]))
         if merging.inserts:
             matched = done[0].sources
             for other in done[1:]:

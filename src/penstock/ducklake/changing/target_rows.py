@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from penstock.ducklake.changing.change_job import POSITION, TARGET_NAME
+from penstock.ducklake.model.schema_evolution import find_at, parse_path
+from penstock.ducklake.reading.table_scan import FILE, ROW_ID, Contents, Scan
 from penstock.errors import InvalidError
-from penstock.model.columns import Column, find_column
-from penstock.model.evolution import find_at, parse_path
-from penstock.spark.assignment import as_column, quoted
-from penstock.spark.changing import POSITION, TARGET_NAME
-from penstock.spark.scan import FILE, ROW_ID, Contents, Scan
+from penstock.schema.columns import Column, find_column
+from penstock.spark.column_assignment import as_column, quoted
 from penstock.spark.types import Conversion, Reading, has_nanoseconds, microseconds_of
 
 ROW = "_penstock_row"

@@ -6,16 +6,16 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.spark.assignment import assigned_values
-from penstock.spark.changing import CONTROLS, Changed, change_rows
-from penstock.spark.keeping import Keep, keeping
-from penstock.spark.scan import Contents, Scan
-from penstock.spark.target_rows import ROW, target_rows
-from penstock.statements import remove
-from penstock.statements.insert import note_files, stage_written
-from penstock.statements.target import Target, job_for
+from penstock.ducklake.changing import deletes
+from penstock.ducklake.changing.change_job import CONTROLS, Changed, change_rows
+from penstock.ducklake.changing.target_rows import ROW, target_rows
+from penstock.ducklake.reading.table_scan import Contents, Scan
+from penstock.ducklake.transaction import Transaction
+from penstock.ducklake.writing.inserts import note_files, stage_written
+from penstock.ducklake.writing.write_target import Target, job_for
+from penstock.spark.column_assignment import assigned_values
+from penstock.spark.kept_rows import Keep, keeping
 from penstock.storage.parquet import check_writable
-from penstock.transaction import Transaction
 
 
 def update(
@@ -33,7 +33,7 @@ def update(
     new = assigned_values(frame, target.columns, rows.with_new(values))
     named = [value.alias(f"v{i}") for i, value in enumerate(new)]
     with keeping() as keep:
-        change(transaction, target, scan, frame.select(*named, ROW, *remove.controls(written=True)), keep)
+        change(transaction, target, scan, frame.select(*named, ROW, *deletes.controls(written=True)), keep)
 
 
 def change(transaction: Transaction, target: Target, scan: Scan, rows: DataFrame, keep: Keep) -> list[Changed]:
@@ -52,9 +52,9 @@ def change(transaction: Transaction, target: Target, scan: Scan, rows: DataFrame
         changed = change_rows(frame, job, target.info.path, keep)
         note_files(transaction, target, changed.written)  # at once: what comes next may fail
         done.append((job, changed))
-    removals = [remove.removal_of(transaction, target, scan, changed) for _, changed in done]
+    removals = [deletes.removal_of(transaction, target, scan, changed) for _, changed in done]
     for removal in removals:
-        remove.stage(transaction, target.info, removal)
+        deletes.stage(transaction, target.info, removal)
     for job, changed in done:
         stage_written(transaction, target, job, changed.written)
     return [changed for _, changed in done]

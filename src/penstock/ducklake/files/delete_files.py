@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.model.columns import Column
-from penstock.model.types import Type
+from penstock.schema.columns import Column
+from penstock.schema.types import Type
 from penstock.storage.deletion_vectors import encode_deletion_vector, read_deletion_vector
 from penstock.storage.duckdb_files import connect, read_parquet
 from penstock.storage.filesystems import make_directory, open_file, open_output

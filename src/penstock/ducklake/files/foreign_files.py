@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.errors import UnsupportedError
-from penstock.model.columns import Column
-from penstock.model.statistics import ColumnStatistics
-from penstock.model.types import Order, Type
 from penstock.partitioning.texts import is_infinite
+from penstock.schema.columns import Column
+from penstock.schema.statistics import ColumnStatistics
+from penstock.schema.types import Order, Type
 from penstock.storage.filesystems import open_file
 from penstock.storage.parquet.texts import Value, bounds
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from penstock.ducklake.files.foreign_files import FileField, Footer, read_footer
+from penstock.ducklake.model.files import MappedField
 from penstock.errors import InvalidError, PenstockError, UnsupportedError
-from penstock.model.columns import Column
-from penstock.model.files import MappedField
-from penstock.model.statistics import ColumnStatistics
 from penstock.partitioning.texts import read_text, text
-from penstock.storage.parquet.foreign import FileField, Footer, read_footer
+from penstock.schema.columns import Column
+from penstock.schema.statistics import ColumnStatistics
 from penstock.storage.paths import hive_values
 
 # DuckLake finds these by name in every file.

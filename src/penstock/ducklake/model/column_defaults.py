@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from penstock.model.columns import Column
+from penstock.schema.columns import Column
 
 LITERAL = "literal"
 EXPRESSION = "expression"

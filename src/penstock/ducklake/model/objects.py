@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.model.columns import Column
+from penstock.schema.columns import Column
 
 
 @dataclass(frozen=True)

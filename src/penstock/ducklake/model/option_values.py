@@ -6,8 +6,8 @@ import math
 import re
 from collections.abc import Callable
 
+from penstock.ducklake.model.options import OPTIONS
 from penstock.errors import InvalidError
-from penstock.model.options import OPTIONS
 
 UNLIMITED = 2**64 - 1
 COMPRESSIONS = ("uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4", "lz4_raw")

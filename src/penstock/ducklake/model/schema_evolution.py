@@ -7,10 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
+from penstock.ducklake.model.column_defaults import (
+    EXPRESSION,
+    NO_DEFAULT,
+    Default,
+    has_default,
+    with_default,
+    with_value,
+)
+from penstock.ducklake.model.type_promotions import may_promote, refusal
 from penstock.errors import InvalidError, NotFoundError
-from penstock.model.columns import Column, find_column
-from penstock.model.defaults import EXPRESSION, NO_DEFAULT, Default, has_default, with_default, with_value
-from penstock.model.promotions import may_promote, refusal
+from penstock.schema.columns import Column, find_column
 
 # Columns of the tables that hold inlined rows, and of the files that hold updated or merged ones.
 _RESERVED = {

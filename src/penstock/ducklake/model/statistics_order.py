@@ -7,7 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from penstock.model.types import Order, Type
+from penstock.schema.types import Order, Type
 
 _MOMENT = re.compile(r"(-?\d+)-(\d\d)-(\d\d)(.*)")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from penstock.model.bounding_boxes import merged_extra
-from penstock.model.bounds_order import bounds_order
-from penstock.model.statistics import ColumnStatistics
-from penstock.model.types import Order, Type
-from penstock.model.variant_paths import merged_paths
+from penstock.ducklake.model.bounding_boxes import merged_extra
+from penstock.ducklake.model.statistics_order import bounds_order
+from penstock.ducklake.model.variant_paths import merged_paths
+from penstock.schema.statistics import ColumnStatistics
+from penstock.schema.types import Order, Type
 
 _NAN = "nan"
 

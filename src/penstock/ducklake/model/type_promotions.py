@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.model.types import Type
+from penstock.schema.types import Type
 
 _PROMOTIONS = {
     "int8": ("int16", "int32", "int64"),

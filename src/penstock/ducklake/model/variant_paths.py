@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from penstock.ducklake.model.statistics_order import bounds_order
 from penstock.errors import PenstockError
-from penstock.model.bounds_order import bounds_order
-from penstock.model.types import Order, parse_type
+from penstock.schema.types import Order, parse_type
 
 _COUNTS = ("null_count", "num_values", "column_size_bytes")
 _BOUNDS = ("min", "max")

@@ -11,14 +11,13 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.catalog.changed_files import ChangedFiles, EndedFiles, InsertedFiles, Span, ThinnedFiles
-from penstock.model.files import FileGroup
-from penstock.spark.arrow import carried_schema, shown_columns, to_frame
-from penstock.spark.assignment import quoted
-from penstock.spark.deletes import DELETED_IN, deleted_positions
-from penstock.spark.deletes import FILE as DELETED_FILE
-from penstock.spark.deletes import POSITION as DELETED_POSITION
-from penstock.spark.scan import (
+from penstock.ducklake.catalog.changed_files import ChangedFiles, EndedFiles, InsertedFiles, Span, ThinnedFiles
+from penstock.ducklake.model.files import FileGroup
+from penstock.ducklake.reading.deleted_positions import DELETED_IN, deleted_positions
+from penstock.ducklake.reading.deleted_positions import FILE as DELETED_FILE
+from penstock.ducklake.reading.deleted_positions import POSITION as DELETED_POSITION
+from penstock.ducklake.reading.duckdb_rows import carried_schema, shown_columns, to_frame
+from penstock.ducklake.reading.table_scan import (
     CHANGED_IN,
     EMBEDDED_SNAPSHOT,
     FILE,
@@ -29,6 +28,7 @@ from penstock.spark.scan import (
     row_id,
     without,
 )
+from penstock.spark.column_assignment import quoted
 
 Feed = Literal["changes", "insertions", "deletions"]
 # Names that no column of a table has, until the last step.

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.model.columns import Column
-from penstock.model.objects import ColumnVersion
-from penstock.model.types import Type
-from penstock.spark.defaults import spark_can_fill
+from penstock.ducklake.model.objects import ColumnVersion
+from penstock.ducklake.reading.initial_defaults import spark_can_fill
+from penstock.schema.columns import Column
+from penstock.schema.types import Type
 from penstock.spark.types import Reading, promoted, widened_by_spark
 
 _RESERVED = ("_metadata", "_tmp_metadata", "_penstock", "_ducklake")

@@ -12,14 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from penstock.ducklake.files.sealed_keys import Seal
+from penstock.ducklake.model.files import DeleteFile, DeleteKind
+from penstock.ducklake.reading.duckdb_reader import read_positions
+from penstock.ducklake.reading.file_planner import Planner
 from penstock.errors import UnsupportedError
-from penstock.model.files import DeleteFile, DeleteKind
-from penstock.spark.duckdb_reader import read_positions
 from penstock.spark.jvm import file_index
-from penstock.spark.planner import Planner
 from penstock.spark.relation import file_rows, parquet_rows, records
 from penstock.spark.workers import map_in_workers
-from penstock.storage.sealed_keys import Seal
 
 FILE, POSITION, DELETED_IN = "_penstock_deleted_file", "_penstock_deleted_position", "_penstock_deleted_in"
 _EMBEDDED = "_ducklake_internal_snapshot_id"

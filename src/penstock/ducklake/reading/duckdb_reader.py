@@ -8,14 +8,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.catalog.objects import columns_at
-from penstock.catalog.visibility import At
-from penstock.model.files import DataFile
-from penstock.model.reshape import quoted, select_list
-from penstock.spark.arrow import as_spark_expects
-from penstock.spark.shape import Shape
+from penstock.ducklake.catalog.objects import columns_at
+from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.files.sealed_keys import Seal
+from penstock.ducklake.model.files import DataFile
+from penstock.ducklake.reading.column_layout import Shape
+from penstock.ducklake.reading.duckdb_rows import as_spark_expects
 from penstock.storage.duckdb_files import connect, read_parquet
-from penstock.storage.sealed_keys import Seal
+from penstock.storage.duckdb_sql import quoted, select_list
 
 DUCKDB_FILE = (
     T.StructType()

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from penstock.model.columns import Column
+from penstock.schema.columns import Column
 from penstock.spark.types import FROM_ARROW, Reading
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import Column as SparkColumn
 
-from penstock.catalog.pruning import Condition, keep
-from penstock.model.columns import find_column
-from penstock.model.files import FileGroup
-from penstock.spark.changing import TARGET_NAME
-from penstock.spark.planner import Planner
-from penstock.spark.scan import ROW_ID, Contents, Scan, row_id
+from penstock.ducklake.catalog.file_pruning import Condition, keep
+from penstock.ducklake.changing.change_job import TARGET_NAME
+from penstock.ducklake.model.files import FileGroup
+from penstock.ducklake.reading.file_planner import Planner
+from penstock.ducklake.reading.table_scan import ROW_ID, Contents, Scan, row_id
+from penstock.schema.columns import find_column
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.catalog.files import FileScope
-from penstock.catalog.pruning import Condition, Pruning, keep, prunings
-from penstock.model.columns import Column
-from penstock.model.files import DataFile, FileGroup
+from penstock.ducklake.catalog.file_pruning import Condition, Pruning, keep, prunings
+from penstock.ducklake.catalog.visible_files import FileScope
+from penstock.ducklake.model.files import DataFile, FileGroup
 from penstock.partitioning import PartitionSpec
 from penstock.predicates import implied_by
+from penstock.schema.columns import Column
 from penstock.spark.relation import records
 
 

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.model.columns import Column
-from penstock.model.files import DataFile
-from penstock.model.types import Type, parse_type
+from penstock.ducklake.model.files import DataFile
 from penstock.partitioning.arrow import COARSE
+from penstock.schema.columns import Column
+from penstock.schema.types import Type, parse_type
 from penstock.spark.types import (
     Conversion,
     instant_from_nanoseconds,

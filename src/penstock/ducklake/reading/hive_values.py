@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import duckdb
 
-from penstock.model.columns import Column
-from penstock.model.types import Order
+from penstock.ducklake.reading.initial_defaults import typed_default
+from penstock.ducklake.reading.time_texts import spark_date, spark_timestamp
 from penstock.partitioning.texts import is_infinite, read_text
-from penstock.spark.defaults import typed_default
-from penstock.spark.time_texts import spark_date, spark_timestamp
+from penstock.schema.columns import Column
+from penstock.schema.types import Order
 
 
 def castable(text: str, column: Column, nanoseconds: bool) -> str:

@@ -13,9 +13,9 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.model.columns import Column
-from penstock.model.reshape import select_list
-from penstock.spark.time_texts import spark_date, spark_timestamp
+from penstock.ducklake.reading.time_texts import spark_date, spark_timestamp
+from penstock.schema.columns import Column
+from penstock.storage.duckdb_sql import select_list
 
 EXISTS_DEFAULT = "EXISTS_DEFAULT"
 # The types whose missing columns Spark's vectorised reader fills with the default in the column's metadata.

@@ -9,10 +9,10 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from penstock.ducklake.model.files import MappedField
+from penstock.ducklake.reading.hive_values import castable
 from penstock.errors import UnsupportedError
-from penstock.model.columns import Column
-from penstock.model.files import MappedField
-from penstock.spark.hive_values import castable
+from penstock.schema.columns import Column
 from penstock.spark.types import Conversion, Reading
 from penstock.storage.paths import hive_values
 

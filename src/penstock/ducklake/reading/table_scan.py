@@ -14,20 +14,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.catalog.files import FileScope
-from penstock.catalog.objects import columns_at
-from penstock.catalog.visibility import At
-from penstock.errors import NotFoundError, UnsupportedError
-from penstock.model.columns import Column
-from penstock.model.files import DataFile, DeleteKind, FileGroup, MappedField
-from penstock.partitioning import PartitionSpec
-from penstock.spark.arrow import carried_schema, shown_columns, to_frame
-from penstock.spark.defaults import EXISTS_DEFAULT, default_sql, spark_can_fill
-from penstock.spark.deletes import FILE as DELETED_FILE
-from penstock.spark.deletes import POSITION as DELETED_POSITION
-from penstock.spark.deletes import deleted_positions
-from penstock.spark.duckdb_reader import DUCKDB_FILE, duckdb_file, read_rows
-from penstock.spark.file_types import (
+from penstock.ducklake.catalog.objects import columns_at
+from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.catalog.visible_files import FileScope
+from penstock.ducklake.files.sealed_keys import Seal
+from penstock.ducklake.model.files import DataFile, DeleteKind, FileGroup, MappedField
+from penstock.ducklake.reading.column_layout import Shape, shown_schema
+from penstock.ducklake.reading.deleted_positions import FILE as DELETED_FILE
+from penstock.ducklake.reading.deleted_positions import POSITION as DELETED_POSITION
+from penstock.ducklake.reading.deleted_positions import deleted_positions
+from penstock.ducklake.reading.duckdb_reader import DUCKDB_FILE, duckdb_file, read_rows
+from penstock.ducklake.reading.duckdb_rows import carried_schema, shown_columns, to_frame
+from penstock.ducklake.reading.file_planner import Planner
+from penstock.ducklake.reading.file_types import (
     bare_columns,
     conversions_for,
     field_types,
@@ -37,15 +36,16 @@ from penstock.spark.file_types import (
     types_of,
     unsure_columns,
 )
+from penstock.ducklake.reading.initial_defaults import EXISTS_DEFAULT, default_sql, spark_can_fill
+from penstock.ducklake.reading.name_mapping import MappedReading, mapped_reading, mapping_by_position, source_names
+from penstock.errors import NotFoundError, UnsupportedError
+from penstock.partitioning import PartitionSpec
+from penstock.schema.columns import Column
 from penstock.spark.jvm import file_index, query_execution
-from penstock.spark.mapped import MappedReading, mapped_reading, mapping_by_position, source_names
-from penstock.spark.planner import Planner
 from penstock.spark.relation import ROW_INDEX, file_rows, parquet_rows
-from penstock.spark.shape import Shape, shown_schema
 from penstock.spark.types import FIELD_ID, Reading
 from penstock.spark.workers import map_in_workers
 from penstock.storage.paths import is_local
-from penstock.storage.sealed_keys import Seal
 
 ROW_ID = "rowid"
 FILE, ROW_ID_START, CHANGED_IN = "_penstock_file", "_penstock_row_id_start", "_penstock_changed_in"

@@ -1,1 +1,1 @@
-"""What a transaction can do: each statement looks at the lake as the transaction sees it, works, and then stages."""
+"""Rows added to a lake: inserts, files of other programs, and the definitions of schemas, tables, views and macros."""

@@ -13,19 +13,19 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.catalog.writing.added_files import known_mappings, known_paths, link_files
+from penstock.ducklake.catalog.commits.staged_added_files import known_mappings, known_paths, link_files
+from penstock.ducklake.files.name_matching import ForeignFile, Rules, described
+from penstock.ducklake.transaction import Transaction
+from penstock.ducklake.writing.write_target import Target
 from penstock.errors import InvalidError, PenstockError, UnsupportedError
-from penstock.model.columns import Column, find_column
+from penstock.schema.columns import Column, find_column
 from penstock.spark.workers import map_in_workers
-from penstock.statements.target import Target
-from penstock.storage.parquet.name_matching import ForeignFile, Rules, described
 from penstock.storage.paths import absolute
 from penstock.storage.patterns import named_files
-from penstock.transaction import Transaction
 
 if TYPE_CHECKING:
     from penstock.delta import DeltaTable
-    from penstock.delta.schema import TableSchema
+    from penstock.delta.log.schema import TableSchema
 
 _MOST_TASKS = 200
 _MOST_SHOWN = 5
@@ -68,7 +68,7 @@ def link(transaction: Transaction, target: Target, files: Sequence[ForeignFile])
 
 def add_delta(transaction: Transaction, spark: SparkSession, target: Target, table: DeltaTable) -> None:
     """Stage the live files of a Delta table's newest version."""
-    from penstock.delta.materialization import verified
+    from penstock.delta.writing.materialization import verified
 
     scan = table.scan()  # one version for all that follows
     where = f"the Delta table {table.path}"

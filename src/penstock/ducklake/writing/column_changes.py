@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from penstock.catalog import objects
-from penstock.catalog.inlining import evolved_rows
-from penstock.catalog.writing import tables as staged
+from penstock.ducklake.catalog import objects
+from penstock.ducklake.catalog.commits import staged_tables as staged
+from penstock.ducklake.catalog.inlined_storage import evolved_rows
+from penstock.ducklake.model.objects import SortKey, TableInfo
+from penstock.ducklake.model.options import effective
+from penstock.ducklake.model.schema_evolution import Evolution, find_at
+from penstock.ducklake.transaction import Transaction
+from penstock.ducklake.writing import sort_order
 from penstock.errors import NotFoundError, UnsupportedError
-from penstock.model.columns import Column
-from penstock.model.evolution import Evolution, find_at
-from penstock.model.objects import SortKey, TableInfo
-from penstock.model.options import effective
 from penstock.partitioning import partition_fields
-from penstock.spark import sorting
-from penstock.transaction import Transaction
+from penstock.schema.columns import Column
 
 Change = Callable[[tuple[Column, ...], int], Evolution]
 
@@ -107,7 +107,7 @@ def columns_in_use(transaction: Transaction, table: TableInfo) -> dict[int, str]
     columns = columns_of(transaction, table)
     in_use = {}
     for key in objects.sort_order(shown.database, shown.at, table.id):
-        for column in sorting.columns_of(key, columns):
+        for column in sort_order.columns_of(key, columns):
             in_use[column.id] = "the table is sorted by it; call reset_sorted_by() or set another order first"
     for field in spec.fields if spec else ():
         in_use[field.column_id] = "the table is partitioned by it; call reset_partitioned_by() or set another first"
@@ -120,6 +120,6 @@ def rename_in_sort_order(transaction: Transaction, table: TableInfo, path: str, 
     columns = columns_of(transaction, table)
     column = find_at(columns, path)
     order = objects.sort_order(shown.database, shown.at, table.id)
-    keys = tuple(sorting.with_renamed(key, column, name, columns) for key in order)
+    keys = tuple(sort_order.with_renamed(key, column, name, columns) for key in order)
     if keys != order:
         staged.set_sort_order(transaction.staging, table.id, keys)

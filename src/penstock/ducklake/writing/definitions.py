@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from penstock.catalog import objects
-from penstock.catalog.writing import schemas as staged_schemas
-from penstock.catalog.writing import tables as staged_tables
+from penstock.ducklake.catalog import objects
+from penstock.ducklake.catalog.commits import staged_schemas as staged_schemas
+from penstock.ducklake.catalog.commits import staged_tables as staged_tables
+from penstock.ducklake.model.column_defaults import DIALECT
+from penstock.ducklake.model.names import DEFAULT_SCHEMA, parse_table_name
+from penstock.ducklake.model.objects import Macro, MacroImplementation, Schema, SortKey, TableInfo, View
+from penstock.ducklake.model.schema_evolution import column_rows
+from penstock.ducklake.transaction import Transaction
+from penstock.ducklake.writing.duckdb_macros import check_macro, check_query
 from penstock.errors import InvalidError, NotFoundError
-from penstock.model.defaults import DIALECT
-from penstock.model.evolution import column_rows
-from penstock.model.names import DEFAULT_SCHEMA, parse_table_name
-from penstock.model.objects import Macro, MacroImplementation, Schema, SortKey, TableInfo, View
 from penstock.partitioning import partition_fields
-from penstock.spark.duckdb_macros import check_macro, check_query
 from penstock.spark.schemas import TableDefinition
-from penstock.transaction import Transaction
 
 
 def create_schema(transaction: Transaction, name: str, *, if_not_exists: bool) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import duckdb
 
+from penstock.ducklake.model.snapshot_changes import quoted_name
 from penstock.errors import InvalidError
-from penstock.model.changes import quoted_name
 
 Node = dict[str, Any]
 

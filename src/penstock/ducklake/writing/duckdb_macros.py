@@ -7,13 +7,13 @@ from contextlib import suppress
 
 import duckdb
 
+from penstock.ducklake.model.column_defaults import DIALECT
+from penstock.ducklake.model.objects import Macro, MacroImplementation, MacroParameter
+from penstock.ducklake.writing.duckdb_expressions import calculator, functions, printed, without_catalogs
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.model.columns import Column
-from penstock.model.defaults import DIALECT
-from penstock.model.objects import Macro, MacroImplementation, MacroParameter
-from penstock.model.reshape import duckdb_type, quoted, text_literal
-from penstock.model.types import parse_type
-from penstock.spark.duckdb_expressions import calculator, functions, printed, without_catalogs
+from penstock.schema.columns import Column
+from penstock.schema.types import parse_type
+from penstock.storage.duckdb_sql import duckdb_type, quoted, text_literal
 
 _UNKNOWN = "unknown"
 

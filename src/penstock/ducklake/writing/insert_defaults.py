@@ -13,9 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.errors import InvalidError, UnsupportedError
-from penstock.model.columns import Column
-from penstock.model.defaults import (
+from penstock.ducklake.model.column_defaults import (
     DIALECT,
     EXPRESSION,
     NO_DEFAULT,
@@ -25,11 +23,13 @@ from penstock.model.defaults import (
     has_default,
     literal_default,
 )
-from penstock.model.reshape import duckdb_type, text_literal
-from penstock.model.types import Type
-from penstock.spark.defaults import default_sql
-from penstock.spark.duckdb_expressions import calculator, nodes
+from penstock.ducklake.reading.initial_defaults import default_sql
+from penstock.ducklake.writing.duckdb_expressions import calculator, nodes
+from penstock.errors import InvalidError, UnsupportedError
+from penstock.schema.columns import Column
+from penstock.schema.types import Type
 from penstock.spark.types import Reading
+from penstock.storage.duckdb_sql import duckdb_type, text_literal
 
 _INSTANTS = ("timestamptz", "timestamp", "timestamp_ns", "timestamp_ms", "timestamp_s", "date")
 _NOW = ("current_timestamp()", _INSTANTS)

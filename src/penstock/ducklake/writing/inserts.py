@@ -5,15 +5,15 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from penstock.catalog.inlining import inlined_statistics, rows_fit
-from penstock.catalog.writing.files import add_files, add_inlined
-from penstock.catalog.writing.inlined_tables import has_place
-from penstock.spark.assignment import assigned
-from penstock.spark.writing import Distribution, Job, Written, run
-from penstock.statements.target import Target, job_for
+from penstock.ducklake.catalog.commits.inlined_tables import has_place
+from penstock.ducklake.catalog.commits.staged_files import add_files, add_inlined
+from penstock.ducklake.catalog.inlined_storage import inlined_statistics, rows_fit
+from penstock.ducklake.transaction import Transaction
+from penstock.ducklake.writing.write_target import Target, job_for
+from penstock.spark.column_assignment import assigned
+from penstock.spark.write_job import Distribution, Job, Written, run
 from penstock.storage.parquet import check_writable
 from penstock.storage.parquet.values import check_not_null
-from penstock.transaction import Transaction
 
 
 def insert(

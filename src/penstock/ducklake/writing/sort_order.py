@@ -12,13 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.errors import InvalidError, UnsupportedError
-from penstock.model.changes import quoted_name
-from penstock.model.columns import Column, find_column
-from penstock.model.defaults import DIALECT
-from penstock.model.objects import Macro, SortKey
-from penstock.model.reshape import duckdb_type
-from penstock.spark.duckdb_expressions import (
+from penstock.ducklake.model.column_defaults import DIALECT
+from penstock.ducklake.model.objects import Macro, SortKey
+from penstock.ducklake.model.snapshot_changes import quoted_name
+from penstock.ducklake.writing.duckdb_expressions import (
     calculator,
     column_paths,
     functions,
@@ -27,8 +24,11 @@ from penstock.spark.duckdb_expressions import (
     spark_sql,
     without_catalogs,
 )
-from penstock.spark.duckdb_macros import definitions
+from penstock.ducklake.writing.duckdb_macros import definitions
+from penstock.errors import InvalidError, UnsupportedError
+from penstock.schema.columns import Column, find_column
 from penstock.spark.types import Reading
+from penstock.storage.duckdb_sql import duckdb_type
 from penstock.storage.parquet import SortColumn
 from penstock.storage.parquet.sort_expressions import SortExpressions
 

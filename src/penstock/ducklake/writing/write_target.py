@@ -9,18 +9,18 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.catalog import objects
-from penstock.catalog.inlining import inlinable
-from penstock.model.columns import Column
-from penstock.model.objects import Macro, SortKey, TableInfo
-from penstock.model.options import OptionValue, effective
+from penstock.ducklake.catalog import objects
+from penstock.ducklake.catalog.inlined_storage import inlinable
+from penstock.ducklake.model.objects import Macro, SortKey, TableInfo
+from penstock.ducklake.model.options import OptionValue, effective
+from penstock.ducklake.transaction import Transaction
+from penstock.ducklake.writing.sort_order import Sorting, plain_column, with_sort_columns
 from penstock.partitioning import PartitionSpec, directory_names
-from penstock.spark.assignment import quoted
-from penstock.spark.crossing import with_decimals_as_longs
-from penstock.spark.sorting import Sorting, plain_column, with_sort_columns
-from penstock.spark.writing import Distribution, Job, PartitionKey, distributed, grouping
+from penstock.schema.columns import Column
+from penstock.spark.arrow_transfer import with_decimals_as_longs
+from penstock.spark.column_assignment import quoted
+from penstock.spark.write_job import Distribution, Job, PartitionKey, distributed, grouping
 from penstock.storage.parquet import FileOptions, WritePlan
-from penstock.transaction import Transaction
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidError
-from penstock.lance.definition import Definition
-from penstock.lance.healing import history
-from penstock.lance.leaf_columns import (
+from penstock.lance.commits.recovery import history
+from penstock.lance.format.definition import Definition
+from penstock.lance.format.leaf_columns import (
     COLUMNS,
     Known,
     columns_text,
@@ -20,9 +20,9 @@ from penstock.lance.leaf_columns import (
     matches,
     noted_columns,
 )
-from penstock.lance.leaves import NOTED_VERSION, Leaf
-from penstock.lance.manifest import Entry
-from penstock.lance.store import Store
+from penstock.lance.format.leaves import NOTED_VERSION, Leaf
+from penstock.lance.format.manifest import Entry
+from penstock.lance.format.store import Store
 
 if TYPE_CHECKING:
     from lance import LanceDataset

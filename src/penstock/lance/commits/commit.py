@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConflictError, NotFoundError
-from penstock.lance.definition import Definition
-from penstock.lance.healing import WRITE, healed, history, undone
-from penstock.lance.leaves import Leaf, leaf_of, missing_leaf
-from penstock.lance.manifest import READ_VERSION, Entry, Manifest, OutrunError, State
-from penstock.lance.names import join, parts
-from penstock.lance.showing import brings_values, entry_showing, leaf_now
-from penstock.lance.store import Store
+from penstock.lance.commits.leaf_records import brings_values, entry_showing, leaf_now
+from penstock.lance.commits.recovery import WRITE, healed, history, undone
+from penstock.lance.format.definition import Definition
+from penstock.lance.format.leaves import Leaf, leaf_of, missing_leaf
+from penstock.lance.format.manifest import READ_VERSION, Entry, Manifest, OutrunError, State
+from penstock.lance.format.names import join, parts
+from penstock.lance.format.store import Store
 
 if TYPE_CHECKING:
     from lance import LanceDataset

@@ -12,12 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import InvalidError, NotFoundError, UnsupportedError
-from penstock.lance.arrow_json import from_json, to_json
-from penstock.lance.field_ids import NEXT_ID, Source, field_id, numbered, sources_of
-from penstock.lance.names import encode
-from penstock.lance.nested_hashes import nested_bytes
-from penstock.model.columns import Column, find_path
-from penstock.model.types import Order, Type
+from penstock.lance.format.arrow_json import from_json, to_json
+from penstock.lance.format.field_ids import NEXT_ID, Source, field_id, numbered, sources_of
+from penstock.lance.format.names import encode
+from penstock.lance.format.nested_hashes import nested_bytes
 from penstock.partitioning import (
     MURMUR3,
     Bucket,
@@ -31,6 +29,8 @@ from penstock.partitioning import (
     parse_transform,
 )
 from penstock.partitioning.transforms import MOST_BUCKETS
+from penstock.schema.columns import Column, find_path
+from penstock.schema.types import Order, Type
 
 ENABLED = "lance.partitioning.enabled"
 PARTITION_COLUMNS = "lance.partitioning.partition-columns"

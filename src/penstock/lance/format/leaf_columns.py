@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from penstock.errors import InvalidError
-from penstock.lance.definition import Definition
-from penstock.lance.field_ids import FIELD_ID, field_id
+from penstock.lance.format.definition import Definition
+from penstock.lance.format.field_ids import FIELD_ID, field_id
 
 if TYPE_CHECKING:
     from lance import LanceDataset

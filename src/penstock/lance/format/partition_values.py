@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.lance.definition import Definition, PartitionField, instants
-from penstock.model.types import Type
+from penstock.lance.format.definition import Definition, PartitionField, instants
+from penstock.schema.types import Type
 
 Columns = Mapping[str, pa.Array]  # of some rows, by name
 

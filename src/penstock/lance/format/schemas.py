@@ -11,8 +11,8 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.lance.field_ids import children_ids, field_id
-from penstock.model.columns import Column
+from penstock.lance.format.field_ids import children_ids, field_id
+from penstock.schema.columns import Column
 from penstock.spark.schemas import SchemaLike, columns_of, struct_of
 
 

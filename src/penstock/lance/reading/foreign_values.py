@@ -13,12 +13,12 @@ from functools import lru_cache
 from itertools import product, takewhile
 from urllib.parse import unquote, unquote_plus
 
-from penstock.model.types import Order, Type
 from penstock.partitioning import Calendar, Day, Hour, Identity, Month, Transform, Truncate, Year
 from penstock.partitioning.texts import read_text
 from penstock.predicates.calendar import DAY, HOUR, date_of, days_of
 from penstock.predicates.domains import grid
 from penstock.predicates.values import NOT_NULL, Cut, Interval, Scalar, ValueSet, interval
+from penstock.schema.types import Order, Type
 
 PARTS: tuple[type[Transform], ...] = (Year, Month, Day, Hour)  # the coarsest first
 CALENDAR: dict[type[Transform], tuple[int, int]] = {Month: (1, 12), Day: (1, 31), Hour: (0, 23)}

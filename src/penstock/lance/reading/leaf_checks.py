@@ -12,20 +12,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import PenstockError
-from penstock.lance.definition import Definition, instants
-from penstock.lance.field_ids import field_id
-from penstock.lance.leaf_columns import same_shape
-from penstock.lance.leaves import Leaf
-from penstock.lance.partition_values import field_texts, source_array
-from penstock.lance.pruning import Pruner
-from penstock.lance.scan import LEAF, Scan
-from penstock.model.columns import Column
+from penstock.lance.format.definition import Definition, instants
+from penstock.lance.format.field_ids import field_id
+from penstock.lance.format.leaf_columns import same_shape
+from penstock.lance.format.leaves import Leaf
+from penstock.lance.format.partition_values import field_texts, source_array
+from penstock.lance.reading.leaf_pruning import Pruner
+from penstock.lance.reading.leaf_scan import LEAF, Scan
 from penstock.partitioning import Bucket, Hash, Unknown
 from penstock.partitioning.arrow import plain, stored
 from penstock.predicates import And, ColumnIn
 from penstock.predicates.domains import within
 from penstock.predicates.values import NAN, NULL, Scalar, ValueSet
-from penstock.spark.tasks import raised_by_tasks
+from penstock.schema.columns import Column
+from penstock.spark.file_tasks import raised_by_tasks
 from penstock.spark.workers import map_in_workers
 
 REPORT = "leaf string, problem string, rows bigint, detail string"

@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.lance.definition import PartitionField, instants
-from penstock.lance.leaves import Leaf, Values
-from penstock.lance.readings import CALENDAR, PARTS, may_hold, may_hold_times, reaches_ends, span, within_span
-from penstock.model.columns import Column
-from penstock.model.types import Order, Type
+from penstock.lance.format.definition import PartitionField, instants
+from penstock.lance.format.leaves import Leaf, Values
+from penstock.lance.reading.foreign_values import (
+    CALENDAR,
+    PARTS,
+    may_hold,
+    may_hold_times,
+    reaches_ends,
+    span,
+    within_span,
+)
 from penstock.partitioning import Calendar, Hash, Transform, Unknown
 from penstock.partitioning.texts import read_text
 from penstock.predicates import And, Anything, ColumnIn, Implication, Nothing, Or
 from penstock.predicates.values import Scalar, ValueSet
+from penstock.schema.columns import Column
+from penstock.schema.types import Order, Type
 
 Test = Callable[[Leaf], bool]
 

@@ -14,17 +14,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from penstock.lance.definition import Definition
-from penstock.lance.field_ids import field_id
-from penstock.lance.filters import quoted, scan_filter
-from penstock.lance.leaf_columns import leaf_columns
-from penstock.lance.leaves import Leaf, missing_leaf
-from penstock.lance.noting import known_now
-from penstock.lance.pruning import Pruner
-from penstock.lance.reader import FRAGMENT, Reader
-from penstock.lance.store import Store
-from penstock.model.columns import Column
+from penstock.lance.commits.column_notes import known_now
+from penstock.lance.format.definition import Definition
+from penstock.lance.format.field_ids import field_id
+from penstock.lance.format.leaf_columns import leaf_columns
+from penstock.lance.format.leaves import Leaf, missing_leaf
+from penstock.lance.format.store import Store
+from penstock.lance.reading.leaf_pruning import Pruner
+from penstock.lance.reading.leaf_reader import FRAGMENT, Reader
+from penstock.lance.reading.scanner_filters import quoted, scan_filter
 from penstock.predicates import Implication, Nothing, implied_by
+from penstock.schema.columns import Column
 from penstock.spark.jvm import file_index
 from penstock.spark.relation import file_rows, records
 from penstock.spark.types import Reading

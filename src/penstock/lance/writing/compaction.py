@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.errors import ConflictError
-from penstock.lance.commit import Turn, turn
-from penstock.lance.leaves import Leaf
-from penstock.lance.manifest import Entry, Manifest
-from penstock.lance.scan import Scan
-from penstock.lance.statements import each
-from penstock.lance.store import Store
-from penstock.lance.writing import ROWS_PER_FILE, new_write_id
-from penstock.spark.tasks import writing_tasks
+from penstock.lance.commits.commit import Turn, turn
+from penstock.lance.format.leaves import Leaf
+from penstock.lance.format.manifest import Entry, Manifest
+from penstock.lance.format.store import Store
+from penstock.lance.reading.leaf_scan import Scan
+from penstock.lance.writing.statements import each
+from penstock.lance.writing.write_job import ROWS_PER_FILE, new_write_id
+from penstock.spark.file_tasks import writing_tasks
 from penstock.spark.workers import map_in_workers
 
 if TYPE_CHECKING:

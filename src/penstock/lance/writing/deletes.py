@@ -15,19 +15,19 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
+from penstock.ducklake.changing.delete_job import has_subquery
 from penstock.errors import ConflictError
-from penstock.lance.commit import Turn, turn
-from penstock.lance.leaves import Leaf
-from penstock.lance.manifest import Entry, Manifest
-from penstock.lance.reader import fragment_of
-from penstock.lance.scan import ADDRESS, LEAF, Scan, pushed
-from penstock.lance.statements import each
-from penstock.lance.store import Store
-from penstock.lance.writing import new_write_id
-from penstock.spark.assignment import as_column
-from penstock.spark.crossing import handed_over
-from penstock.spark.removing import has_subquery
-from penstock.spark.tasks import writing_tasks
+from penstock.lance.commits.commit import Turn, turn
+from penstock.lance.format.leaves import Leaf
+from penstock.lance.format.manifest import Entry, Manifest
+from penstock.lance.format.store import Store
+from penstock.lance.reading.leaf_reader import fragment_of
+from penstock.lance.reading.leaf_scan import ADDRESS, LEAF, Scan, pushed
+from penstock.lance.writing.statements import each
+from penstock.lance.writing.write_job import new_write_id
+from penstock.spark.arrow_transfer import handed_over
+from penstock.spark.column_assignment import as_column
+from penstock.spark.file_tasks import writing_tasks
 from penstock.spark.workers import map_in_workers
 
 _FRAGMENT = "_penstock_fragment"

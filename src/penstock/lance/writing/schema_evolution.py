@@ -8,9 +8,9 @@ from dataclasses import replace
 import pyarrow as pa
 
 from penstock.errors import InvalidError, NotFoundError
-from penstock.lance.definition import Definition
-from penstock.lance.field_ids import field_id, fields_within, with_id, with_next_id
-from penstock.lance.leaf_columns import renamed
+from penstock.lance.format.definition import Definition
+from penstock.lance.format.field_ids import field_id, fields_within, with_id, with_next_id
+from penstock.lance.format.leaf_columns import renamed
 
 _RESERVED = ("_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version")
 _INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]

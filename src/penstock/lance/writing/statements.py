@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from penstock.errors import ConflictError, InvalidError
-from penstock.lance.commit import Turn, turn
-from penstock.lance.definition import check_transform
-from penstock.lance.field_ids import field_count
-from penstock.lance.leaf_columns import leaf_schema
-from penstock.lance.leaves import Leaf, Values, entries_for, leaves_of
-from penstock.lance.manifest import Entry, Manifest
-from penstock.lance.noting import entry_noting, is_noted
-from penstock.lance.scan import Scan
-from penstock.lance.store import Store
-from penstock.lance.writing import WriteJob, WrittenLeaf, new_write_id, run
-from penstock.spark.assignment import assigned
-from penstock.spark.writing import Distribution
+from penstock.lance.commits.column_notes import entry_noting, is_noted
+from penstock.lance.commits.commit import Turn, turn
+from penstock.lance.format.definition import check_transform
+from penstock.lance.format.field_ids import field_count
+from penstock.lance.format.leaf_columns import leaf_schema
+from penstock.lance.format.leaves import Leaf, Values, entries_for, leaves_of
+from penstock.lance.format.manifest import Entry, Manifest
+from penstock.lance.format.store import Store
+from penstock.lance.reading.leaf_scan import Scan
+from penstock.lance.writing.write_job import WriteJob, WrittenLeaf, new_write_id, run
+from penstock.spark.column_assignment import assigned
+from penstock.spark.write_job import Distribution
 from penstock.storage.filesystems import delete_file
 
 if TYPE_CHECKING:

@@ -17,22 +17,22 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.errors import InvalidError
-from penstock.lance.conversion import convert, missing
-from penstock.lance.definition import Definition
-from penstock.lance.field_ids import field_id
-from penstock.lance.healing import as_others_left
-from penstock.lance.leaf_columns import leaf_columns, leaf_schema
-from penstock.lance.leaves import Leaf, Values, object_id
-from penstock.lance.names import directory
-from penstock.lance.noting import known_now
-from penstock.lance.partition_values import partition_texts
-from penstock.lance.store import Store
-from penstock.model.columns import Column
-from penstock.model.types import Type
-from penstock.spark.crossing import handed_over, in_batches_of
-from penstock.spark.tasks import writing_tasks
+from penstock.lance.commits.column_notes import known_now
+from penstock.lance.commits.recovery import as_others_left
+from penstock.lance.format.definition import Definition
+from penstock.lance.format.field_ids import field_id
+from penstock.lance.format.leaf_columns import leaf_columns, leaf_schema
+from penstock.lance.format.leaves import Leaf, Values, object_id
+from penstock.lance.format.names import directory
+from penstock.lance.format.partition_values import partition_texts
+from penstock.lance.format.store import Store
+from penstock.lance.reading.array_conversion import convert, missing
+from penstock.schema.columns import Column
+from penstock.schema.types import Type
+from penstock.spark.arrow_transfer import handed_over, in_batches_of
+from penstock.spark.file_tasks import writing_tasks
 from penstock.spark.workers import map_in_workers
-from penstock.spark.writing import Distribution, distributed, grouping
+from penstock.spark.write_job import Distribution, distributed, grouping
 from penstock.storage.filesystems import (
     delete_directory,
     delete_file,

@@ -11,10 +11,10 @@ import duckdb
 import pyarrow as pa
 from duckdb.sqltypes import DuckDBPyType
 
-from penstock.model.columns import Column
-from penstock.model.reshape import ducklake_type, quoted
-from penstock.model.statistics import ColumnStatistics, VariantStatistics
-from penstock.model.types import Order
+from penstock.schema.columns import Column
+from penstock.schema.statistics import ColumnStatistics, VariantStatistics
+from penstock.schema.types import Order
+from penstock.storage.duckdb_sql import ducklake_type, quoted
 from penstock.storage.parquet.observations import beside_copy
 from penstock.storage.parquet.texts import bounds, geometry_extra
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import InvalidError, PenstockError
-from penstock.model.columns import Column
-from penstock.model.reshape import quoted, stored_list, text_literal
-from penstock.model.statistics import WrittenFile
+from penstock.schema.columns import Column
+from penstock.schema.statistics import WrittenFile
 from penstock.storage.duckdb_files import connect, enable_decryption
+from penstock.storage.duckdb_sql import quoted, stored_list, text_literal
 from penstock.storage.filesystems import upload_file
 from penstock.storage.parquet.duckdb_statistics import DuckDBStatistics
 from penstock.storage.parquet.files import OpenFile, PartitionValues

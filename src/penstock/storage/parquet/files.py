@@ -8,7 +8,7 @@ from contextlib import suppress
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.model.statistics import WrittenFile
+from penstock.schema.statistics import WrittenFile
 from penstock.storage.filesystems import delete_file, make_directory, open_file, open_output
 from penstock.storage.parquet.names import new_file_name
 from penstock.storage.parquet.observations import beside_footer

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.model.columns import Column
+from penstock.schema.columns import Column
 
 
 def leaves(column: Column, array: pa.Array, missing: int = 0) -> Iterator[tuple[Column, pa.Array, int]]:

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.model.columns import Column
-from penstock.model.types import Order
+from penstock.schema.columns import Column
+from penstock.schema.types import Order
 from penstock.storage.parquet.leaves import leaves
 from penstock.storage.parquet.texts import Value
 

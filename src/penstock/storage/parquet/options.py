@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from penstock.ducklake.model.option_values import COMPRESSIONS, parse_boolean, parse_size
+from penstock.ducklake.model.options import OPTIONS
 from penstock.errors import InvalidError
-from penstock.model.option_values import COMPRESSIONS, parse_boolean, parse_size
-from penstock.model.options import OPTIONS
 
 _T = TypeVar("_T")
 _LEVELS = {"zstd": range(1, 23), "gzip": range(1, 10), "brotli": range(12)}

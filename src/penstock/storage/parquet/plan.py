@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import UnsupportedError
-from penstock.model.columns import Column
 from penstock.partitioning import directory as hive_directory
+from penstock.schema.columns import Column
 from penstock.storage.parquet.names import DUCKLAKE_PREFIX, new_write_id
 from penstock.storage.parquet.options import FileOptions
 

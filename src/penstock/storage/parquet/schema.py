@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.model.columns import Column
+from penstock.schema.columns import Column
 
 ROW_ID, ROW_ID_FIELD = "_ducklake_internal_row_id", 2147483540
 # PyArrow has no annotation for these in Parquet, and readers would take them for something else.

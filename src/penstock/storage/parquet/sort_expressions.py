@@ -9,9 +9,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from penstock.model.columns import Column
-from penstock.model.reshape import duckdb_type, quoted, stored_list, text_literal
+from penstock.schema.columns import Column
 from penstock.storage.duckdb_files import connect
+from penstock.storage.duckdb_sql import duckdb_type, quoted, stored_list, text_literal
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from penstock.model.columns import Column
-from penstock.model.statistics import ColumnStatistics
-from penstock.model.types import Order
+from penstock.schema.columns import Column
+from penstock.schema.statistics import ColumnStatistics
+from penstock.schema.types import Order
 from penstock.storage.parquet.observations import Observations
 from penstock.storage.parquet.schema import leaf_columns
 from penstock.storage.parquet.texts import Value, bounds, geometry_extra, shape_name

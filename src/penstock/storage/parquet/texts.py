@@ -10,9 +10,9 @@ from uuid import UUID
 
 import numpy as np
 
-from penstock.model.types import Order, Type
 from penstock.partitioning.texts import infinity_text, is_infinite
 from penstock.predicates.calendar import date_text, time_text, timestamp_text
+from penstock.schema.types import Order, Type
 
 Value = bool | int | float | bytes
 _CUT = 256

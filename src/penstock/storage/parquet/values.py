@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import InvalidError
-from penstock.model.columns import Column
 from penstock.partitioning.arrow import in_units, instants
+from penstock.schema.columns import Column
 from penstock.storage.duckdb_files import connect
 from penstock.storage.parquet.schema import WellKnownBinary, file_field, file_type
 

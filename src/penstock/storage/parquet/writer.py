@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from penstock.errors import InvalidError
-from penstock.model.statistics import WrittenFile
+from penstock.schema.statistics import WrittenFile
 from penstock.storage.filesystems import delete_file, list_files
 from penstock.storage.parquet.duckdb_writer import DuckDBFile
 from penstock.storage.parquet.files import ArrowFile, OpenFile, PartitionValues

@@ -13,20 +13,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from interop.catalogs import Catalog, DuckDBCatalog
-from interop.reference import METADATA, Reference
-from interop.writers import Writer
-from penstock.catalog.inlining import inlined_statistics
-from penstock.catalog.writing import tables as staged_tables
-from penstock.catalog.writing.files import add_files, add_inlined
-from penstock.model import evolution
-from penstock.model.bounding_boxes import merged_extra
-from penstock.model.columns import Column
-from penstock.model.statistics import ColumnStatistics
-from penstock.model.table_statistics import TableColumnStatistics, first, merged
-from penstock.model.types import Type, parse_type
+from penstock.ducklake.catalog.commits import staged_tables as staged_tables
+from penstock.ducklake.catalog.commits.staged_files import add_files, add_inlined
+from penstock.ducklake.catalog.inlined_storage import inlined_statistics
+from penstock.ducklake.model import schema_evolution
+from penstock.ducklake.model.bounding_boxes import merged_extra
+from penstock.ducklake.model.table_statistics import TableColumnStatistics, first, merged
+from penstock.ducklake.transaction import Transaction
+from penstock.schema.columns import Column
+from penstock.schema.statistics import ColumnStatistics
+from penstock.schema.types import Type, parse_type
 from penstock.storage.parquet import FileOptions, WritePlan, write_files
-from penstock.transaction import Transaction
+from support.catalogs import Catalog, DuckDBCatalog
+from support.reference import METADATA, Reference
+from support.writers import Writer
 
 Row = dict[str, Any]
 NAN = math.nan
@@ -220,7 +220,7 @@ def test_columns_that_are_added_between_rows(rows_before: int, duckdb_catalog: C
             writer.append_file("t", *range(rows_before))
         with writer.transaction() as transaction:
             writer.stage_file(transaction, "t", *range(100, 112))
-            added = evolution.add_column(
+            added = schema_evolution.add_column(
                 first_column, 2, (), Column(0, "n", Type("int32"), 0, True, "5", "5", "literal", "duckdb"),
                 has_rows=True, inlining=True,
             )  # fmt: skip

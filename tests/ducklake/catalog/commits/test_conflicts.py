@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.catalog.writing.conflicts import Conflict, Others, conflict
-from penstock.model.changes import parse_changes
+from penstock.ducklake.catalog.commits.conflicts import Conflict, Others, conflict
+from penstock.ducklake.model.snapshot_changes import parse_changes
 
 SCHEMAS = {0: "main", 1: "Sales", 3: 'odd, "one"'}
 

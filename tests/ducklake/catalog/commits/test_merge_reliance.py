@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from interop.catalogs import Catalog
-from penstock.catalog import objects
-from penstock.catalog.attach import AttachOptions, open_catalog
-from penstock.catalog.databases import Database
-from penstock.catalog.snapshots import snapshot_by_version
-from penstock.catalog.visibility import At
-from penstock.catalog.writing.reliance import Reliance
+from penstock.ducklake.catalog import objects
+from penstock.ducklake.catalog.commits.merge_reliance import Reliance
+from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.opening import AttachOptions, open_catalog
+from penstock.ducklake.catalog.snapshots import snapshot_by_version
+from penstock.ducklake.catalog.visibility import At
 from penstock.predicates import implied_by
+from support.catalogs import Catalog
 
 # A column, its type, a row's value, and literals of Spark's that equal it and that do not.
 ROWS: list[tuple[str, str, str, list[Any], list[Any] | None]] = [

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import sleep
 
-from penstock.catalog.databases import Database
-from penstock.catalog.inlining import insert_inlined
-from penstock.catalog.snapshots import latest_snapshot
-from penstock.catalog.visibility import At
-from penstock.catalog.writing.apply import add_rows, end_rows, first_row_ids
-from penstock.catalog.writing.conflicts import COMPACTED, DELETED, INSERTED, Conflict, Others, conflict
-from penstock.catalog.writing.inlined_tables import InlinedTarget, create_tables, inlined_targets, register
-from penstock.catalog.writing.numbering import Numbering
-from penstock.catalog.writing.staging import Staging
-from penstock.catalog.writing.table_statistics import grow_tables
+from penstock.ducklake.catalog.commits.committed_statistics import grow_tables
+from penstock.ducklake.catalog.commits.conflicts import COMPACTED, DELETED, INSERTED, Conflict, Others, conflict
+from penstock.ducklake.catalog.commits.inlined_tables import InlinedTarget, create_tables, inlined_targets, register
+from penstock.ducklake.catalog.commits.provisional_ids import Numbering
+from penstock.ducklake.catalog.commits.staged_statements import add_rows, end_rows, first_row_ids
+from penstock.ducklake.catalog.commits.staging import Staging
+from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.inlined_storage import insert_inlined
+from penstock.ducklake.catalog.snapshots import latest_snapshot
+from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.model.snapshot_changes import Change, parse_changes, render_changes
+from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import ConflictError, InvalidError
-from penstock.model.changes import Change, parse_changes, render_changes
-from penstock.model.snapshots import Snapshot
 
 _DATA_CHANGES = (*INSERTED, *DELETED, *COMPACTED)
 

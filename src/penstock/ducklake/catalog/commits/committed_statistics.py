@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from penstock.catalog.databases import Database
-from penstock.catalog.objects import column_versions, columns_at
-from penstock.catalog.visibility import At
-from penstock.catalog.writing.numbering import Numbering
-from penstock.catalog.writing.staging import Staging, TableGrowth
-from penstock.model.columns import Column
-from penstock.model.statistics import ColumnStatistics
-from penstock.model.table_statistics import TableColumnStatistics, first, merged
+from penstock.ducklake.catalog.commits.provisional_ids import Numbering
+from penstock.ducklake.catalog.commits.staging import Staging, TableGrowth
+from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.objects import column_versions, columns_at
+from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.model.table_statistics import TableColumnStatistics, first, merged
+from penstock.schema.columns import Column
+from penstock.schema.statistics import ColumnStatistics
 
 _COLUMNS = ("table_id", "column_id", "contains_null", "contains_nan", "min_value", "max_value", "extra_stats")
 

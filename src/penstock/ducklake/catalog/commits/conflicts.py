@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from penstock.model.changes import Change, quoted_parts
+from penstock.ducklake.model.snapshot_changes import Change, quoted_parts
 
 _CREATED_RELATIONS = ("created_table", "created_view")
 _CREATED_ENTRIES = (*_CREATED_RELATIONS, "created_scalar_macro", "created_table_macro")

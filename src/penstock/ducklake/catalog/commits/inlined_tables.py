@@ -7,14 +7,19 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from penstock.catalog.databases import Database
-from penstock.catalog.inlining import create_inlined_table_sql, holds_every_value, inlinable, inlined_table_name
-from penstock.catalog.objects import column_versions, columns_at
-from penstock.catalog.visibility import At
-from penstock.catalog.writing.numbering import Numbering, is_staged
-from penstock.catalog.writing.staging import Staging
+from penstock.ducklake.catalog.commits.provisional_ids import Numbering, is_staged
+from penstock.ducklake.catalog.commits.staging import Staging
+from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.inlined_storage import (
+    create_inlined_table_sql,
+    holds_every_value,
+    inlinable,
+    inlined_table_name,
+)
+from penstock.ducklake.catalog.objects import column_versions, columns_at
+from penstock.ducklake.catalog.visibility import At
 from penstock.errors import CatalogError
-from penstock.model.columns import Column
+from penstock.schema.columns import Column
 
 # At the end of names that no other program makes.
 _OURS = "_penstock"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from penstock.catalog.databases import Database
-from penstock.catalog.databases.base import CommitInDoubtError
-from penstock.catalog.snapshots import find_snapshot, latest_snapshot
-from penstock.catalog.writing.staging import FILE_TABLES, Staging
+from penstock.ducklake.catalog.commits.staging import FILE_TABLES, Staging
+from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.databases.base import CommitInDoubtError
+from penstock.ducklake.catalog.snapshots import find_snapshot, latest_snapshot
+from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import CatalogError
-from penstock.model.snapshots import Snapshot
 
 
 def is_committed(database: Database, staging: Staging) -> bool:

@@ -8,15 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.catalog.databases import Database
-from penstock.catalog.inlined import changed_inlined_rows
-from penstock.catalog.objects import column_versions
-from penstock.catalog.pruning import keep, prunings
-from penstock.model.columns import Column
-from penstock.model.snapshots import Snapshot
-from penstock.model.types import Order
+from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.file_pruning import keep, prunings
+from penstock.ducklake.catalog.inlined_rows import changed_inlined_rows
+from penstock.ducklake.catalog.objects import column_versions
+from penstock.ducklake.model.snapshots import Snapshot
 from penstock.partitioning import PartitionSpec
 from penstock.predicates.implication import Implication, allows, mentioned
+from penstock.schema.columns import Column
+from penstock.schema.types import Order
 
 # Types whose values in Arrow are those that implications speak of, and those that implications count.
 _PLAIN = (Order.BOOLEAN, Order.INTEGER, Order.DECIMAL, Order.FLOAT, Order.TEXT)

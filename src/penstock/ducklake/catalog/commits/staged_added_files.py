@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.catalog.databases import Database
-from penstock.catalog.visibility import At
-from penstock.catalog.writing.files import add_file
-from penstock.catalog.writing.staging import Staging
-from penstock.model.files import MappedField
+from penstock.ducklake.catalog.commits.staged_files import add_file
+from penstock.ducklake.catalog.commits.staging import Staging
+from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.files.name_matching import ForeignFile
+from penstock.ducklake.model.files import MappedField
 from penstock.partitioning import Identity, PartitionSpec
-from penstock.storage.parquet.name_matching import ForeignFile
 from penstock.storage.paths import resolve
 
 Mapping = tuple[MappedField, ...]

@@ -10,11 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.catalog.databases import Database, Row
-from penstock.catalog.databases.base import InlinedColumn
-from penstock.catalog.writing.apply import add_rows, end_rows, first_row_ids
-from penstock.catalog.writing.staging import Staging
-from penstock.model.columns import Column
+from penstock.ducklake.catalog.commits.staged_statements import add_rows, end_rows, first_row_ids
+from penstock.ducklake.catalog.commits.staging import Staging
+from penstock.ducklake.catalog.databases import Database, Row
+from penstock.ducklake.catalog.databases.base import InlinedColumn
+from penstock.schema.columns import Column
 
 _ATTEMPTS = 5
 _CATALOG_TABLE = re.compile(r"ducklake_\w+")

@@ -9,15 +9,15 @@ from operator import attrgetter
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.catalog.databases import Database
-from penstock.catalog.inlined import inlined_delete_name, inlined_delete_table
-from penstock.catalog.writing.numbering import is_staged
-from penstock.catalog.writing.staging import InlinedRows, Staging
-from penstock.model.columns import Column
-from penstock.model.objects import TableInfo
-from penstock.model.statistics import ColumnStatistics, VariantStatistics, WrittenFile
-from penstock.storage.delete_files import DeletableFile, WrittenDelete
-from penstock.storage.parquet.name_matching import ForeignFile
+from penstock.ducklake.catalog.commits.provisional_ids import is_staged
+from penstock.ducklake.catalog.commits.staging import InlinedRows, Staging
+from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.inlined_rows import inlined_delete_name, inlined_delete_table
+from penstock.ducklake.files.delete_files import DeletableFile, WrittenDelete
+from penstock.ducklake.files.name_matching import ForeignFile
+from penstock.ducklake.model.objects import TableInfo
+from penstock.schema.columns import Column
+from penstock.schema.statistics import ColumnStatistics, VariantStatistics, WrittenFile
 
 _BY_FILE = ("ducklake_file_column_stats", "ducklake_file_variant_stats", "ducklake_file_partition_value")
 _STATISTICS = (

@@ -6,10 +6,10 @@ import re
 import uuid
 from collections.abc import Sequence
 
-from penstock.catalog.writing.numbering import is_staged
-from penstock.catalog.writing.staging import Staging
-from penstock.model.changes import quoted_name
-from penstock.model.objects import MacroImplementation, Schema, View
+from penstock.ducklake.catalog.commits.provisional_ids import is_staged
+from penstock.ducklake.catalog.commits.staging import Staging
+from penstock.ducklake.model.objects import MacroImplementation, Schema, View
+from penstock.ducklake.model.snapshot_changes import quoted_name
 
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_-]+")
 

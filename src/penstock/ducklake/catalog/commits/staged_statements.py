@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from penstock.catalog.databases import Database, Row
-from penstock.catalog.tables import TABLES
-from penstock.catalog.writing.numbering import FIRST_STAGED
-from penstock.catalog.writing.staging import CatalogRow, Ending, Staging
+from penstock.ducklake.catalog.catalog_tables import TABLES
+from penstock.ducklake.catalog.commits.provisional_ids import FIRST_STAGED
+from penstock.ducklake.catalog.commits.staging import CatalogRow, Ending, Staging
+from penstock.ducklake.catalog.databases import Database, Row
 
 _MOST_NUMBERS = 5000  # in one statement
 Real = Callable[[Any], Any]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 
-from penstock.catalog.writing.numbering import is_staged
-from penstock.catalog.writing.schemas import own_path
-from penstock.catalog.writing.staging import Ending, Staging
-from penstock.model.changes import quoted_name
-from penstock.model.evolution import ColumnRow, Evolution
-from penstock.model.objects import Schema, SortKey, TableInfo
+from penstock.ducklake.catalog.commits.provisional_ids import is_staged
+from penstock.ducklake.catalog.commits.staged_schemas import own_path
+from penstock.ducklake.catalog.commits.staging import Ending, Staging
+from penstock.ducklake.model.objects import Schema, SortKey, TableInfo
+from penstock.ducklake.model.schema_evolution import ColumnRow, Evolution
+from penstock.ducklake.model.snapshot_changes import quoted_name
 from penstock.partitioning import PartitionField, PartitionSpec
 
 _VERSIONED_BY_TABLE = (

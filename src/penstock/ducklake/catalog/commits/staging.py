@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.catalog.writing.conflicts import CHECKED
-from penstock.catalog.writing.numbering import StagedNumbers, is_staged
-from penstock.catalog.writing.reliance import Reliance
-from penstock.model.changes import Change
-from penstock.model.columns import Column
-from penstock.model.snapshots import Snapshot
-from penstock.model.statistics import ColumnStatistics
+from penstock.ducklake.catalog.commits.conflicts import CHECKED
+from penstock.ducklake.catalog.commits.merge_reliance import Reliance
+from penstock.ducklake.catalog.commits.provisional_ids import StagedNumbers, is_staged
+from penstock.ducklake.model.snapshot_changes import Change
+from penstock.ducklake.model.snapshots import Snapshot
+from penstock.schema.columns import Column
+from penstock.schema.statistics import ColumnStatistics
 
 FILE_TABLES = ("ducklake_data_file", "ducklake_delete_file")
 CatalogRow = Mapping[str, Any]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.catalog.databases import Database
-from penstock.catalog.writing.numbering import is_staged
+from penstock.ducklake.catalog.commits.provisional_ids import is_staged
+from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.model.options import OptionValue
 from penstock.errors import InvalidError
-from penstock.model.options import OptionValue
 
 
 def store_option(database: Database, option: OptionValue) -> None:

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, TypeVar
 import duckdb
 import pyarrow as pa
 
-from penstock.catalog.dialects import Dialect
-from penstock.catalog.location import Location
+from penstock.ducklake.catalog.dialects import Dialect
+from penstock.ducklake.catalog.location import Location
 from penstock.errors import AttachError, CatalogError
-from penstock.model.columns import Column
+from penstock.schema.columns import Column
 
 Row = tuple[Any, ...]
 _Answer = TypeVar("_Answer")

@@ -12,9 +12,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from penstock.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row, no_such_file
-from penstock.catalog.dialects import DUCKDB
-from penstock.catalog.location import Location
+from penstock.ducklake.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row, no_such_file
+from penstock.ducklake.catalog.dialects import DUCKDB
+from penstock.ducklake.catalog.location import Location
 from penstock.errors import AttachError
 
 _FEW_ROWS = 32

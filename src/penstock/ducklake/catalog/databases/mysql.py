@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from penstock.catalog.databases.base import InlinedColumn, Row, percent_style, refuse_unknown
-from penstock.catalog.databases.server import ServerDatabase
-from penstock.catalog.dialects import MYSQL
-from penstock.catalog.location import Location
+from penstock.ducklake.catalog.databases.base import InlinedColumn, Row, percent_style, refuse_unknown
+from penstock.ducklake.catalog.databases.server import ServerDatabase
+from penstock.ducklake.catalog.dialects import MYSQL
+from penstock.ducklake.catalog.location import Location
 from penstock.errors import AttachError, CatalogError, ConflictError
 
 try:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from penstock.catalog.databases.base import InlinedColumn, Row, percent_style, refuse_unknown
-from penstock.catalog.databases.server import ServerDatabase
-from penstock.catalog.dialects import POSTGRES
+from penstock.ducklake.catalog.databases.base import InlinedColumn, Row, percent_style, refuse_unknown
+from penstock.ducklake.catalog.databases.server import ServerDatabase
+from penstock.ducklake.catalog.dialects import POSTGRES
 from penstock.errors import AttachError
 
 try:

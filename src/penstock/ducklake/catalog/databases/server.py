@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from penstock.catalog.databases.base import ConnectOptions, Database
-from penstock.catalog.location import Location, redact, secrets_in
+from penstock.ducklake.catalog.databases.base import ConnectOptions, Database
+from penstock.ducklake.catalog.location import Location, redact, secrets_in
 from penstock.errors import AttachError, CatalogError
 
 _Answer = TypeVar("_Answer")

@@ -9,9 +9,16 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from penstock.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row, no_such_file, refuse_unknown
-from penstock.catalog.dialects import SQLITE
-from penstock.catalog.location import Location
+from penstock.ducklake.catalog.databases.base import (
+    ConnectOptions,
+    Database,
+    InlinedColumn,
+    Row,
+    no_such_file,
+    refuse_unknown,
+)
+from penstock.ducklake.catalog.dialects import SQLITE
+from penstock.ducklake.catalog.location import Location
 from penstock.errors import AttachError, CatalogError
 
 _BUSY_TIMEOUT_SECONDS = 30.0

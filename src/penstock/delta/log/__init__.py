@@ -1,0 +1,1 @@
+"""The transaction log of a Delta table: its actions, commits, features and properties."""

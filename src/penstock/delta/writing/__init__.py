@@ -1,0 +1,1 @@
+"""Statements that change a Delta table, and what keeps it tidy."""
