@@ -15,7 +15,7 @@ import sys
 import penstock
 import penstock.ducklake.changing.deletes
 import penstock.ducklake.writing.write_target
-from penstock.spark import tasks
+from penstock.spark import file_tasks
 from penstock.ducklake.changing.delete_job import RemovalJob
 from penstock.spark.write_job import Job
 from pyspark import TaskContext
@@ -44,8 +44,8 @@ class DyingRemoval(RemovalJob):
 
 spark = penstock.session("local[2,3]", **SMALL)
 swept = []
-real = tasks.delete_written
-tasks.delete_written = lambda *arguments: (swept.append(arguments), real(*arguments))
+real = file_tasks.delete_written
+file_tasks.delete_written = lambda *arguments: (swept.append(arguments), real(*arguments))
 with penstock.attach(sys.argv[1], data_path=sys.argv[2], spark=spark) as lake:
     lake.set_option("data_inlining_row_limit", 0)
     table = lake.create_table("t", "id BIGINT, p BIGINT", partitioned_by=["p"])
