@@ -13,19 +13,19 @@ from typing import Any, cast
 import pyarrow as pa
 from lance.optimize import Compaction
 
+from penstock.lance.format.dataset_store import Store
 from penstock.lance.format.definition import new_definition, read_definition
 from penstock.lance.format.field_ids import numbered
 from penstock.lance.format.leaves import leaves_of
 from penstock.lance.format.manifest import MANIFEST, Manifest
-from penstock.lance.format.store import Store
 from penstock.lance.reading.leaf_checks import CheckJob
 from penstock.lance.reading.leaf_scan import LEAF, Scan
 from penstock.lance.writing.adoption import adopt
 from penstock.lance.writing.compaction import show_rewritten
 from penstock.lance.writing.creation import create_namespace
 from penstock.lance.writing.deletes import DeleteJob, Thinned, remove_rows
-from penstock.lance.writing.statements import add_rows, write_job
-from penstock.lance.writing.write_job import WriteJob, WrittenLeaf, journal
+from penstock.lance.writing.fragment_write_job import WriteJob, WrittenLeaf, journal
+from penstock.lance.writing.row_writes import add_rows, write_job
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
 

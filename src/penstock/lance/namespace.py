@@ -13,12 +13,12 @@ from pyspark.sql import types as T  # noqa: N812
 from penstock.ducklake.reading.explain import Explanation
 from penstock.errors import NotFoundError
 from penstock.lance.commits.leaf_records import BYTES, ROWS
+from penstock.lance.format.dataset_store import Store, require_lance
 from penstock.lance.format.definition import Definition, new_definition, read_definition
 from penstock.lance.format.field_ids import numbered
 from penstock.lance.format.leaves import leaf_of, leaves_of
 from penstock.lance.format.manifest import Entry, Manifest, State
-from penstock.lance.format.schemas import arrow_field, arrow_schema, arrow_type, columns_for
-from penstock.lance.format.store import Store, require_lance
+from penstock.lance.format.schema_conversion import arrow_field, arrow_schema, arrow_type, columns_for
 from penstock.lance.reading.leaf_checks import REPORT, findings, leaves_to_align
 from penstock.lance.reading.leaf_scan import Scan, pushed
 from penstock.lance.writing import schema_evolution
@@ -26,8 +26,8 @@ from penstock.lance.writing.adoption import Missing, adopt, as_of
 from penstock.lance.writing.compaction import compact
 from penstock.lance.writing.creation import check_name, create_namespace
 from penstock.lance.writing.deletes import delete_rows
-from penstock.lance.writing.statements import change_definition, write_rows
-from penstock.lance.writing.write_job import ROWS_PER_FILE
+from penstock.lance.writing.fragment_write_job import ROWS_PER_FILE
+from penstock.lance.writing.row_writes import change_definition, write_rows
 from penstock.spark.schemas import SchemaLike
 from penstock.spark.session import prepare
 from penstock.spark.versions import chosen_version

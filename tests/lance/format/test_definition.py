@@ -11,7 +11,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import InvalidError, NotFoundError, UnsupportedError
-from penstock.lance.format.arrow_json import to_json
 from penstock.lance.format.definition import (
     ENABLED,
     PARTITION_COLUMNS,
@@ -25,7 +24,8 @@ from penstock.lance.format.field_ids import field_id, numbered, sources_of, with
 from penstock.lance.format.leaf_columns import Known, former_names, leaf_schema, matches, renamed, same_shape
 from penstock.lance.format.leaves import Leaf, Values, entries_for, leaf_of, object_id
 from penstock.lance.format.manifest import READ_VERSION, Entry
-from penstock.lance.format.schemas import columns_for
+from penstock.lance.format.schema_conversion import columns_for
+from penstock.lance.format.schema_json import to_json
 from penstock.lance.reading.leaf_pruning import Pruner
 from penstock.lance.writing.schema_evolution import add_column, drop_column, rename_column
 from penstock.partitioning import (

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from penstock.lance.format.field_ids import numbered
-from penstock.lance.format.schemas import columns_for
+from penstock.lance.format.schema_conversion import columns_for
 from penstock.lance.reading.scanner_filters import quoted, scan_filter
 from penstock.predicates import And, Anything, ColumnIn, Implication, Nothing, Or, ValueSet, interval
 from penstock.predicates.domains import within

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 import penstock
 import penstock.lance
 from penstock.errors import UnsupportedError
-from penstock.lance.format.arrow_json import to_json
 from penstock.lance.format.nested_hashes import nested_bytes
+from penstock.lance.format.schema_json import to_json
 from support.lance_judges import client, in_order, listed_leaves
 
 

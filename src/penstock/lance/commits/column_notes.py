@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidError
 from penstock.lance.commits.recovery import history
+from penstock.lance.format.dataset_store import Store
 from penstock.lance.format.definition import Definition
 from penstock.lance.format.leaf_columns import (
     COLUMNS,
@@ -22,7 +23,6 @@ from penstock.lance.format.leaf_columns import (
 )
 from penstock.lance.format.leaves import NOTED_VERSION, Leaf
 from penstock.lance.format.manifest import Entry
-from penstock.lance.format.store import Store
 
 if TYPE_CHECKING:
     from lance import LanceDataset

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from penstock.lance.commits.column_notes import known_now
 from penstock.lance.commits.recovery import Step, history, overwrites
+from penstock.lance.format.dataset_store import Store
 from penstock.lance.format.definition import Definition
 from penstock.lance.format.leaf_columns import COLUMNS, Known, columns_text, leaf_columns, noted_columns
 from penstock.lance.format.leaves import NOTED_VERSION, UNCHECKED, Leaf
 from penstock.lance.format.manifest import READ_VERSION, Entry
-from penstock.lance.format.store import Store
 
 if TYPE_CHECKING:
     from lance import LanceDataset

@@ -12,8 +12,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConflictError
+from penstock.lance.format.dataset_store import Store
 from penstock.lance.format.leaves import Leaf, missing_leaf
-from penstock.lance.format.store import Store
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import InvalidError, NotFoundError, UnsupportedError
-from penstock.lance.format.arrow_json import from_json, to_json
 from penstock.lance.format.field_ids import NEXT_ID, Source, field_id, numbered, sources_of
-from penstock.lance.format.names import encode
 from penstock.lance.format.nested_hashes import nested_bytes
+from penstock.lance.format.object_ids import encode
+from penstock.lance.format.schema_json import from_json, to_json
 from penstock.partitioning import (
     MURMUR3,
     Bucket,

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import NotFoundError
+from penstock.lance.format.dataset_store import Store
 from penstock.lance.format.definition import PartitionField
 from penstock.lance.format.leaf_columns import Known, known_columns
 from penstock.lance.format.manifest import READ_VERSION, Entry, State
-from penstock.lance.format.names import encode, join, parts, split
-from penstock.lance.format.store import Store
+from penstock.lance.format.object_ids import encode, join, parts, split
 
 VALUES = "lance.partitioning.values"
 UNCHECKED = "lance.partitioning.unchecked"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import NotFoundError
-from penstock.lance.format.store import Store
+from penstock.lance.format.dataset_store import Store
 from penstock.storage.filesystems import delete_file
 
 if TYPE_CHECKING:

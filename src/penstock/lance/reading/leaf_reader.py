@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.lance.format.store import Store
-from penstock.lance.reading.array_conversion import convert
+from penstock.lance.format.array_conversion import convert
+from penstock.lance.format.dataset_store import Store
 
 if TYPE_CHECKING:
     from lance import LanceDataset

@@ -15,11 +15,11 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.lance.commits.column_notes import known_now
+from penstock.lance.format.dataset_store import Store
 from penstock.lance.format.definition import Definition
 from penstock.lance.format.field_ids import field_id
 from penstock.lance.format.leaf_columns import leaf_columns
 from penstock.lance.format.leaves import Leaf, missing_leaf
-from penstock.lance.format.store import Store
 from penstock.lance.reading.leaf_pruning import Pruner
 from penstock.lance.reading.leaf_reader import FRAGMENT, Reader
 from penstock.lance.reading.scanner_filters import quoted, scan_filter

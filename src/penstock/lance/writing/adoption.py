@@ -10,15 +10,15 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from penstock.errors import InvalidError
-from penstock.lance.commits.commit import Turn, turn
 from penstock.lance.commits.leaf_records import brings_values, leaf_now
+from penstock.lance.commits.namespace_commit import Turn, turn
 from penstock.lance.commits.recovery import history
+from penstock.lance.format.dataset_store import Store
 from penstock.lance.format.leaves import UNCHECKED, Leaf, missing_leaf
 from penstock.lance.format.manifest import Entry, Manifest
-from penstock.lance.format.store import Store
 from penstock.lance.reading.leaf_checks import misplaced_rows
 from penstock.lance.reading.leaf_scan import Scan
-from penstock.lance.writing.write_job import new_write_id
+from penstock.lance.writing.fragment_write_job import new_write_id
 
 Missing = Literal["error", "drop"]
 Counting = Callable[[Scan], Mapping[str, int]]

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.errors import ConflictError
-from penstock.lance.commits.commit import Turn, turn
+from penstock.lance.commits.namespace_commit import Turn, turn
+from penstock.lance.format.dataset_store import Store
 from penstock.lance.format.leaves import Leaf
 from penstock.lance.format.manifest import Entry, Manifest
-from penstock.lance.format.store import Store
 from penstock.lance.reading.leaf_scan import Scan
-from penstock.lance.writing.statements import each
-from penstock.lance.writing.write_job import ROWS_PER_FILE, new_write_id
+from penstock.lance.writing.fragment_write_job import ROWS_PER_FILE, new_write_id
+from penstock.lance.writing.row_writes import each
 from penstock.spark.file_tasks import writing_tasks
 from penstock.spark.workers import map_in_workers
 

@@ -6,12 +6,12 @@ import re
 from contextlib import suppress
 
 from penstock.errors import InvalidError
-from penstock.lance.commits.commit import turn
+from penstock.lance.commits.namespace_commit import turn
+from penstock.lance.format.dataset_store import Store
 from penstock.lance.format.definition import ENABLED, Definition, read_definition
 from penstock.lance.format.manifest import MANIFEST, Manifest
-from penstock.lance.format.names import join, parts
-from penstock.lance.format.store import Store
-from penstock.lance.writing.write_job import new_write_id
+from penstock.lance.format.object_ids import join, parts
+from penstock.lance.writing.fragment_write_job import new_write_id
 
 _NAME = re.compile(r"[^$/%=.\\\x00-\x1f\x7f ]([^$/%=.\\\x00-\x1f\x7f]*[^$/%=.\\\x00-\x1f\x7f ])?")
 

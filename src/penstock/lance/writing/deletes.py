@@ -17,14 +17,14 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.ducklake.changing.delete_job import has_subquery
 from penstock.errors import ConflictError
-from penstock.lance.commits.commit import Turn, turn
+from penstock.lance.commits.namespace_commit import Turn, turn
+from penstock.lance.format.dataset_store import Store
 from penstock.lance.format.leaves import Leaf
 from penstock.lance.format.manifest import Entry, Manifest
-from penstock.lance.format.store import Store
 from penstock.lance.reading.leaf_reader import fragment_of
 from penstock.lance.reading.leaf_scan import ADDRESS, LEAF, Scan, pushed
-from penstock.lance.writing.statements import each
-from penstock.lance.writing.write_job import new_write_id
+from penstock.lance.writing.fragment_write_job import new_write_id
+from penstock.lance.writing.row_writes import each
 from penstock.spark.arrow_transfer import handed_over
 from penstock.spark.column_assignment import as_column
 from penstock.spark.file_tasks import writing_tasks

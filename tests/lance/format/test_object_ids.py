@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from penstock.lance.format.names import decode, directory, encode, join, parts, split
+from penstock.lance.format.object_ids import decode, directory, encode, join, parts, split
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _texts = st.one_of(

@@ -5,7 +5,7 @@ import pytest
 from lance_namespace_urllib3_client.models import JsonArrowSchema
 
 from penstock.errors import InvalidError, PenstockError, UnsupportedError
-from penstock.lance.format.arrow_json import EXACT, from_json, to_json
+from penstock.lance.format.schema_json import EXACT, from_json, to_json
 
 _UNITS = ("s", "ms", "us", "ns")
 _DEEP = pa.struct([pa.field("a", pa.list_(pa.struct([pa.field("b", pa.int8(), False)]))), ("", pa.string())])

@@ -21,8 +21,8 @@ from pyspark.sql import SparkSession
 
 import penstock
 import penstock.lance
-from penstock.lance.commits import commit
-from penstock.lance.writing.statements import add_rows, change_definition, write_job
+from penstock.lance.commits import namespace_commit
+from penstock.lance.writing.row_writes import add_rows, change_definition, write_job
 from support.lance_judges import by_pylance, check_manifest, client
 from support.lance_writers import LONGEST, NAME, SCHEMA, Writer, data_files, journals
 from support.processes import environment
@@ -218,13 +218,13 @@ def test_a_client_that_makes_the_same_leaf_meanwhile(writer: Writer) -> None:
 def test_a_client_that_makes_the_same_leaf_at_the_last_moment(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     scan = writer.scan()
     staged = writer.written(scan, "a", [(1, "US"), (2, "CN")])
-    publish = commit.Turn.publish
+    publish = namespace_commit.Turn.publish
 
-    def late(self: commit.Turn, *arguments: Any, **summary: object) -> int:
+    def late(self: namespace_commit.Turn, *arguments: Any, **summary: object) -> int:
         client(writer.root).declare_table(DeclareTableRequest(id=[NAME, "country=US"]))
         return publish(self, *arguments, **summary)
 
-    monkeypatch.setattr(commit.Turn, "publish", late)
+    monkeypatch.setattr(namespace_commit.Turn, "publish", late)
     with pytest.raises(penstock.ConflictError, match=r"country=US was changed by another program.*run again"):
         writer.commit(scan, *staged)
     monkeypatch.undo()
@@ -318,21 +318,21 @@ def foreign_leaf(writer: Writer, ids: list[int], schema: pa.Schema = SCHEMA) -> 
 def test_a_foreign_leaf_shows_nothing_before_the_rest(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     leaf = foreign_leaf(writer, [1])
     seen = []
-    publish = commit.Turn.publish
+    publish = namespace_commit.Turn.publish
 
-    def watched(self: commit.Turn, *arguments: Any, **summary: object) -> int:
+    def watched(self: namespace_commit.Turn, *arguments: Any, **summary: object) -> int:
         seen.append(writer.ids())
         return publish(self, *arguments, **summary)
 
-    def failing(self: commit.Turn, *arguments: Any, **summary: object) -> int:
+    def failing(self: namespace_commit.Turn, *arguments: Any, **summary: object) -> int:
         watched_ids = writer.ids()
         raise penstock.ConflictError(f"{watched_ids}")
 
-    monkeypatch.setattr(commit.Turn, "publish", failing)
+    monkeypatch.setattr(namespace_commit.Turn, "publish", failing)
     with pytest.raises(penstock.ConflictError, match=r"\[1\]"):
         writer.append("a", [(2, "XX"), (3, "US")])
     assert (writer.ids(), len(data_files(writer.root))) == ([1], 1)
-    monkeypatch.setattr(commit.Turn, "publish", watched)
+    monkeypatch.setattr(namespace_commit.Turn, "publish", watched)
     lance.write_dataset(lance.dataset(leaf).to_table(filter="id = 1"), leaf, mode="append")
     assert writer.ids() == [1, 1], "it is another program's still"
     writer.append("a", [(2, "XX"), (3, "US")])
@@ -343,16 +343,16 @@ def test_a_foreign_leaf_shows_nothing_before_the_rest(writer: Writer, monkeypatc
 def test_a_leaf_that_another_program_overwrites_meanwhile(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     writer.append("a", [(1, "US"), (2, "CN")])
     leaf = writer.leaf("US")
-    base = commit.Turn.base
+    base = namespace_commit.Turn.base
 
-    def outrun(self: commit.Turn, one: Any) -> Any:
+    def outrun(self: namespace_commit.Turn, one: Any) -> Any:
         found = base(self, one)
         if one.object_id.endswith("US"):
             table = pa.table({"id": pa.array([9], pa.int64()), "batch": ["foreign"], "country": ["US"]})
             lance.write_dataset(table, leaf, mode="overwrite")
         return found
 
-    monkeypatch.setattr(commit.Turn, "base", outrun)
+    monkeypatch.setattr(namespace_commit.Turn, "base", outrun)
     with pytest.raises(penstock.ConflictError, match="run again"):
         writer.append("b", [(3, "US"), (4, "CN")])
     monkeypatch.undo()

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import InvalidError
-from penstock.lance.reading.array_conversion import convert, missing, readable
+from penstock.lance.format.array_conversion import convert, missing, readable
 
 _UTC, _NAIVE = pa.timestamp("us", "UTC"), pa.timestamp("us")
 _NAN, _INF = float("nan"), float("inf")

@@ -26,7 +26,7 @@ from penstock.lance.format.definition import (
 from penstock.lance.format.field_ids import numbered
 from penstock.lance.format.leaves import Leaf, Values, entries_for, leaf_of
 from penstock.lance.format.manifest import Entry
-from penstock.lance.format.schemas import columns_for
+from penstock.lance.format.schema_conversion import columns_for
 from penstock.lance.reading.leaf_pruning import Pruner
 from penstock.predicates import Implication, implied_by
 from penstock.predicates.calendar import DAY, HOUR, days_of

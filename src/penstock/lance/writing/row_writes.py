@@ -13,15 +13,15 @@ from pyspark.sql import DataFrame
 
 from penstock.errors import ConflictError, InvalidError
 from penstock.lance.commits.column_notes import entry_noting, is_noted
-from penstock.lance.commits.commit import Turn, turn
+from penstock.lance.commits.namespace_commit import Turn, turn
+from penstock.lance.format.dataset_store import Store
 from penstock.lance.format.definition import check_transform
 from penstock.lance.format.field_ids import field_count
 from penstock.lance.format.leaf_columns import leaf_schema
 from penstock.lance.format.leaves import Leaf, Values, entries_for, leaves_of
 from penstock.lance.format.manifest import Entry, Manifest
-from penstock.lance.format.store import Store
 from penstock.lance.reading.leaf_scan import Scan
-from penstock.lance.writing.write_job import WriteJob, WrittenLeaf, new_write_id, run
+from penstock.lance.writing.fragment_write_job import WriteJob, WrittenLeaf, new_write_id, run
 from penstock.spark.column_assignment import assigned
 from penstock.spark.write_job import Distribution
 from penstock.storage.filesystems import delete_file

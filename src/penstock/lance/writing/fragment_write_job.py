@@ -19,14 +19,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from penstock.errors import InvalidError
 from penstock.lance.commits.column_notes import known_now
 from penstock.lance.commits.recovery import as_others_left
+from penstock.lance.format.array_conversion import convert, missing
+from penstock.lance.format.dataset_store import Store
 from penstock.lance.format.definition import Definition
 from penstock.lance.format.field_ids import field_id
 from penstock.lance.format.leaf_columns import leaf_columns, leaf_schema
 from penstock.lance.format.leaves import Leaf, Values, object_id
-from penstock.lance.format.names import directory
+from penstock.lance.format.object_ids import directory
 from penstock.lance.format.partition_values import partition_texts
-from penstock.lance.format.store import Store
-from penstock.lance.reading.array_conversion import convert, missing
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
 from penstock.spark.arrow_transfer import handed_over, in_batches_of

@@ -18,9 +18,9 @@ import pytest
 from lance_namespace import DeclareTableRequest
 
 import penstock
-from penstock.lance.commits import commit
-from penstock.lance.commits.commit import WRITER, Turn
-from penstock.lance.writing import statements, write_job
+from penstock.lance.commits import namespace_commit
+from penstock.lance.commits.namespace_commit import WRITER, Turn
+from penstock.lance.writing import fragment_write_job, row_writes
 from support.lance_judges import by_pylance, client
 from support.lance_writers import LONGEST, NAME, READY, Writer, data_files, journals, stop
 from support.processes import environment
@@ -33,7 +33,7 @@ DEAD = [(100, "US"), (101, "CN"), (102, "new")]
 
 @pytest.fixture
 def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Writer:
-    monkeypatch.setattr(commit, "_LEASE", LEASE)
+    monkeypatch.setattr(namespace_commit, "_LEASE", LEASE)
     made = Writer.create(tmp_path)
     made.append("a", FIRST[::2])
     made.append("b", FIRST[1::2])
@@ -42,7 +42,7 @@ def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Writer:
 
 def stalled(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any], owner: Any, name: str, call: int = 1) -> Stalled:
     """One leaf is handled after the other, so that the n-th call is always the same."""
-    monkeypatch.setattr(statements, "_THREADS", 1)
+    monkeypatch.setattr(row_writes, "_THREADS", 1)
     return Stalled(monkeypatch, act, owner, name, call)
 
 
@@ -57,12 +57,12 @@ def ids_in(leaf: str) -> list[int]:
 
 def victim(root: str, moment: str) -> None:
     """A process of its own, whose append stops on its way."""
-    statements._THREADS = 1
+    row_writes._THREADS = 1
     match moment:
         case "writing":
-            _stop_at(write_job, "_note", 2)
+            _stop_at(fragment_write_job, "_note", 2)
         case "written":
-            _stop_at(statements, "turn")
+            _stop_at(row_writes, "turn")
         case "committing":
             _stop_at(Turn, "commit", 3)
     Writer(root).append("dead", DEAD)
@@ -251,7 +251,7 @@ def test_a_slow_writer_that_commits_between_the_looks_of_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
 ) -> None:
     """The other has seen the leaf without its rows, and commits on top of them."""
-    monkeypatch.setattr(commit, "_LEASE", LEASE)
+    monkeypatch.setattr(namespace_commit, "_LEASE", LEASE)
     writer = Writer.create(tmp_path)
     for number in (1, 2):
         writer.append("a", [(number, "US")])
@@ -291,10 +291,10 @@ def test_a_writer_that_takes_long_but_lives_is_waited_for(writer: Writer, monkey
         time.sleep(LEASE)
         return committing(self, *arguments, **named)
 
-    monkeypatch.setattr(commit, "_LEASE", 3 * LEASE)  # half of what it takes, and far more than each step
+    monkeypatch.setattr(namespace_commit, "_LEASE", 3 * LEASE)  # half of what it takes, and far more than each step
     monkeypatch.setattr(Turn, "commit", slowly)
     rows = [(100 + number, f"c{number}") for number in range(6)]
-    late = stalled(monkeypatch, lambda: writer.append("slow", rows), statements, "each")
+    late = stalled(monkeypatch, lambda: writer.append("slow", rows), row_writes, "each")
     other = threading.Thread(target=lambda: writer.append("next", [(200, "US")]))
     other.start()
     version = late.goes_on()

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import ConflictError, NotFoundError
 from penstock.lance.commits.leaf_records import brings_values, entry_showing, leaf_now
 from penstock.lance.commits.recovery import WRITE, healed, history, undone
+from penstock.lance.format.dataset_store import Store
 from penstock.lance.format.definition import Definition
 from penstock.lance.format.leaves import Leaf, leaf_of, missing_leaf
 from penstock.lance.format.manifest import READ_VERSION, Entry, Manifest, OutrunError, State
-from penstock.lance.format.names import join, parts
-from penstock.lance.format.store import Store
+from penstock.lance.format.object_ids import join, parts
 
 if TYPE_CHECKING:
     from lance import LanceDataset
