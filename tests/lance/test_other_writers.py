@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import penstock
 import penstock.lance
-from penstock.lance.writing.adoption import adopt
+from penstock.lance.writing.adoption import adopt_leaves
 from support.lance_judges import client, in_order, listed_leaves
 from support.lance_writers import Writer
 
@@ -223,7 +223,7 @@ def test_what_brings_no_values_needs_no_check(tmp_path: Path) -> None:
     theirs.delete("id = 1")
     theirs.optimize.compact_files()
     theirs.create_scalar_index("id", "BTREE")
-    assert adopt(writer.manifest, writer.scan(), misplaced=lambda scan: pytest.fail("counted")) is not None
+    assert adopt_leaves(writer.manifest, writer.scan(), misplaced=lambda scan: pytest.fail("counted")) is not None
     assert all(leaf.checked for leaf in writer.scan().leaves)
     assert writer.ids() == [1, 2, 2, 3, 3]
     lance.write_dataset(theirs.to_table().slice(0, 1), theirs.uri, mode="append")

@@ -13,19 +13,19 @@ from typing import Any, cast
 import pyarrow as pa
 from lance.optimize import Compaction
 
-from penstock.lance.format.dataset_store import Store
+from penstock.lance.format.dataset_store import DatasetStore
 from penstock.lance.format.definition import new_definition, read_definition
-from penstock.lance.format.field_ids import numbered
-from penstock.lance.format.leaves import leaves_of
+from penstock.lance.format.field_ids import with_field_ids
+from penstock.lance.format.leaves import leaves_in
 from penstock.lance.format.manifest import MANIFEST, Manifest
-from penstock.lance.reading.leaf_checks import CheckJob
-from penstock.lance.reading.leaf_scan import LEAF, Scan
-from penstock.lance.writing.adoption import adopt
-from penstock.lance.writing.compaction import show_rewritten
+from penstock.lance.reading.leaf_checks import MisplacedRowJob
+from penstock.lance.reading.leaf_scan import LEAF, LeafScan
+from penstock.lance.writing.adoption import adopt_leaves
+from penstock.lance.writing.compaction import commit_compaction
 from penstock.lance.writing.creation import create_namespace
-from penstock.lance.writing.deletes import DeleteJob, Thinned, remove_rows
-from penstock.lance.writing.fragment_write_job import WriteJob, WrittenLeaf, journal
-from penstock.lance.writing.row_writes import add_rows, write_job
+from penstock.lance.writing.deletes import DeletionJob, LeafDeletion, commit_deletion
+from penstock.lance.writing.fragment_write_job import FragmentWriteJob, WrittenFragments, write_journal
+from penstock.lance.writing.row_writes import commit_rows, new_write_job
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
 
@@ -67,21 +67,21 @@ class Writer:
     @classmethod
     def create(cls, root: Path, *more: str) -> Writer:
         """A namespace that is partitioned by country, and by more."""
-        definition = new_definition(numbered(SCHEMA), COLUMNS, ["country", *more])
-        create_namespace(Store.at(str(root)), NAME, definition)
+        definition = new_definition(with_field_ids(SCHEMA), COLUMNS, ["country", *more])
+        create_namespace(DatasetStore.at(str(root)), NAME, definition)
         return cls(str(root))
 
     @property
     def manifest(self) -> Manifest:
-        return Manifest(Store.at(self.root))
+        return Manifest(DatasetStore.at(self.root))
 
-    def scan(self, version: int | None = None) -> Scan:
+    def scan(self, version: int | None = None) -> LeafScan:
         state = self.manifest.state(version)
         root = state.entry(NAME)
         assert root is not None
         definition = read_definition(NAME, root.properties)
-        leaves = leaves_of(state, NAME, definition.fields)
-        return Scan(cast(Any, None), self.manifest.store, NAME, definition, COLUMNS, leaves)
+        leaves = leaves_in(state, NAME, definition.fields)
+        return LeafScan(cast(Any, None), self.manifest.store, NAME, definition, COLUMNS, leaves)
 
     def append(self, batch: str, rows: Iterable[tuple[int, str | None]]) -> int:
         """Rows of id and country."""
@@ -89,24 +89,24 @@ class Writer:
         return self.commit(scan, *self.written(scan, batch, rows))
 
     def written(
-        self, scan: Scan, batch: str, rows: Iterable[tuple[int, str | None]], job: WriteJob | None = None
-    ) -> tuple[WriteJob, list[WrittenLeaf]]:
+        self, scan: LeafScan, batch: str, rows: Iterable[tuple[int, str | None]], job: FragmentWriteJob | None = None
+    ) -> tuple[FragmentWriteJob, list[WrittenFragments]]:
         """What a task leaves behind: fragments that no leaf has yet."""
         ids, countries = zip(*rows, strict=True)
         arrays = [pa.array(ids, pa.int64()), pa.array([batch] * len(ids)), pa.array(countries, pa.string())]
-        job = job or write_job(scan)
-        with journal(scan.store, job.write_id) as told:
+        job = job or new_write_job(scan)
+        with write_journal(scan.store, job.write_id) as told:
             done = job([pa.RecordBatch.from_arrays(arrays, schema=scan.definition.schema)])
             told += [pickle.loads(batch["written"][0].as_py()) for batch in done]
         return job, told
 
     def overwrite(self, batch: str, rows: Iterable[tuple[int, str | None]]) -> int:
         scan = self.scan()
-        written = self.written(scan, batch, rows, write_job(scan, alone=True))
-        return add_rows(self.manifest, scan, *written, "overwrite", alone=True)
+        written = self.written(scan, batch, rows, new_write_job(scan, alone=True))
+        return commit_rows(self.manifest, scan, *written, "overwrite", alone=True)
 
-    def commit(self, scan: Scan, job: WriteJob, written: list[WrittenLeaf]) -> int:
-        return add_rows(self.manifest, scan, job, written, "append")
+    def commit(self, scan: LeafScan, job: FragmentWriteJob, written: list[WrittenFragments]) -> int:
+        return commit_rows(self.manifest, scan, job, written, "append")
 
     def rows(self, version: int | None = None) -> list[Row]:
         """All rows of all leaves, as a reader of the namespace sees them, by id."""
@@ -123,7 +123,7 @@ class Writer:
         [found] = [leaf for leaf in self.scan().leaves if leaf.object_id == f"{NAME}$country={country}"]
         return str(Path(self.root, found.location))
 
-    def marked(self, scan: Scan, where: str) -> list[Thinned]:
+    def marked(self, scan: LeafScan, where: str) -> list[LeafDeletion]:
         """What tasks of a delete leave behind: deletion files that no leaf has yet."""
         found = []
         for leaf in scan.leaves:
@@ -132,11 +132,11 @@ class Writer:
             places = dataset.scanner(columns=[], filter=where, with_row_address=True).to_table()["_rowaddr"].to_pylist()
             rows = [{"leaf": leaf.object_id, "fragment": place >> 32, "address": place} for place in sorted(places)]
             if rows:
-                job = DeleteJob(scan.store, {leaf.object_id: (leaf.location, dataset.version)})
+                job = DeletionJob(scan.store, {leaf.object_id: (leaf.location, dataset.version)})
                 told = [row for batch in job([pa.RecordBatch.from_pylist(rows)]) for row in batch.to_pylist()]
                 left = [row["left"] for row in told if row["left"] is not None]
                 gone = [row["fragment"] for row in told if row["left"] is None]
-                found.append(Thinned(replace(leaf, version=dataset.version), left, gone, len(rows)))
+                found.append(LeafDeletion(replace(leaf, version=dataset.version), left, gone, len(rows)))
         return found
 
     def delete(self, where: str) -> int | None:
@@ -144,10 +144,10 @@ class Writer:
         marked = self.marked(scan, where)
         return self.remove(scan, marked) if marked else None
 
-    def remove(self, scan: Scan, marked: list[Thinned]) -> int:
-        return remove_rows(self.manifest, scan, [], marked)
+    def remove(self, scan: LeafScan, marked: list[LeafDeletion]) -> int:
+        return commit_deletion(self.manifest, scan, [], marked)
 
-    def rewritten(self, scan: Scan) -> dict[str, list[str]]:
+    def rewritten(self, scan: LeafScan) -> dict[str, list[str]]:
         """What tasks of a compaction leave behind, by leaf."""
         found = {}
         for leaf in scan.leaves:
@@ -163,12 +163,12 @@ class Writer:
         return self.show(scan, rewritten) if rewritten else None
 
     def adopt(self) -> int | None:
-        return adopt(self.manifest, self.scan(), misplaced=self.misplaced)
+        return adopt_leaves(self.manifest, self.scan(), misplaced=self.misplaced)
 
-    def misplaced(self, scan: Scan) -> dict[str, int]:
+    def misplaced(self, scan: LeafScan) -> dict[str, int]:
         """What tasks of a check count, by leaf."""
         leaves = {leaf.object_id: replace(leaf, checked=True) for leaf in scan.leaves}
-        job = CheckJob(scan.definition, scan.columns_by_id, leaves)
+        job = MisplacedRowJob(scan.definition, scan.columns_by_id, leaves)
         found: dict[str, int] = {}
         for leaf in scan.leaves:
             dataset = scan.dataset(leaf)
@@ -178,5 +178,5 @@ class Writer:
             found |= {row["leaf"]: row["rows"] for batch in job(named.to_batches()) for row in batch.to_pylist()}
         return found
 
-    def show(self, scan: Scan, rewritten: dict[str, list[str]]) -> int:
-        return show_rewritten(self.manifest, scan, rewritten)
+    def show(self, scan: LeafScan, rewritten: dict[str, list[str]]) -> int:
+        return commit_compaction(self.manifest, scan, rewritten)

@@ -13,21 +13,21 @@ from pyspark.sql import types as T  # noqa: N812
 from penstock.ducklake.reading.explain import Explanation
 from penstock.errors import NotFoundError
 from penstock.lance.commits.leaf_records import BYTES, ROWS
-from penstock.lance.format.dataset_store import Store, require_lance
-from penstock.lance.format.definition import Definition, new_definition, read_definition
-from penstock.lance.format.field_ids import numbered
-from penstock.lance.format.leaves import leaf_of, leaves_of
-from penstock.lance.format.manifest import Entry, Manifest, State
-from penstock.lance.format.schema_conversion import arrow_field, arrow_schema, arrow_type, columns_for
-from penstock.lance.reading.leaf_checks import REPORT, findings, leaves_to_align
-from penstock.lance.reading.leaf_scan import Scan, pushed
+from penstock.lance.format.dataset_store import DatasetStore, require_lance
+from penstock.lance.format.definition import NamespaceDefinition, new_definition, read_definition
+from penstock.lance.format.field_ids import with_field_ids
+from penstock.lance.format.leaves import leaf_from_entry, leaves_in
+from penstock.lance.format.manifest import Manifest, ManifestEntry, ManifestState
+from penstock.lance.format.schema_conversion import arrow_field, arrow_schema, arrow_type, namespace_columns
+from penstock.lance.reading.leaf_checks import PROBLEM_SCHEMA, leaf_problems, leaves_to_align
+from penstock.lance.reading.leaf_scan import LeafScan, pushed
 from penstock.lance.writing import schema_evolution
-from penstock.lance.writing.adoption import Missing, adopt, as_of
-from penstock.lance.writing.compaction import compact
-from penstock.lance.writing.creation import check_name, create_namespace
+from penstock.lance.writing.adoption import MissingLeaves, adopt_leaves, leaf_at_time
+from penstock.lance.writing.compaction import compact_leaves
+from penstock.lance.writing.creation import check_namespace_name, create_namespace
 from penstock.lance.writing.deletes import delete_rows
 from penstock.lance.writing.fragment_write_job import ROWS_PER_FILE
-from penstock.lance.writing.row_writes import change_definition, write_rows
+from penstock.lance.writing.row_writes import commit_definition, write_rows
 from penstock.spark.schemas import SchemaLike
 from penstock.spark.session import prepare
 from penstock.spark.versions import chosen_version
@@ -83,7 +83,7 @@ class Namespace:
 
     def compact(self, *, rows_per_fragment: int = ROWS_PER_FILE) -> int | None:
         """Put small fragments of each leaf together; None where there is nothing to do."""
-        return compact(self._manifest, self._scan(), rows_per_fragment)
+        return compact_leaves(self._manifest, self._scan(), rows_per_fragment)
 
     def align(self) -> int | None:
         """Rewrite leaves whose columns are not the namespace's, or whose rows may belong elsewhere; None without any.
@@ -97,13 +97,13 @@ class Namespace:
         ids = frozenset(leaf.object_id for leaf in odd)
         return write_rows(self._manifest, scan, scan.only(odd).frame(), "align", "auto", replaced=ids)
 
-    def adopt(self, *, missing: Missing = "error") -> int | None:
+    def adopt(self, *, missing: MissingLeaves = "error") -> int | None:
         """Show what other programs have written to leaves since Penstock last did; None where there is nothing.
 
         Tasks look at their rows: a warning tells of those that do not belong in their leaf, which `align` moves. Leaves
         whose dataset was deleted are an error; with `missing="drop"` they leave the namespace.
         """
-        return adopt(self._manifest, self._scan(), missing)
+        return adopt_leaves(self._manifest, self._scan(), missing)
 
     def check(self) -> DataFrame:
         """What is wrong with leaves, a row for each problem: unreadable ones, columns that are not the namespace's,
@@ -111,7 +111,7 @@ class Namespace:
 
         Tasks read the partition columns of every leaf. No row in the result means that all is well.
         """
-        return self._spark.createDataFrame(findings(self._scan()), REPORT)
+        return self._spark.createDataFrame(leaf_problems(self._scan()), PROBLEM_SCHEMA)
 
     def add_column(self, column: str | pa.Field) -> int:
         """Add a column, `"note STRING"` or an Arrow field: NULL in the rows that are there."""
@@ -137,7 +137,7 @@ class Namespace:
         rows = []
         for entry in state.below(self.name):
             if entry.kind == "table":
-                leaf = leaf_of(entry, self.name, definition.fields)
+                leaf = leaf_from_entry(entry, self.name, definition.fields)
                 named = dict(zip((field.key for field in definition.fields), leaf.values or (), strict=False))
                 held = (_number(entry, ROWS), _number(entry, BYTES))
                 rows.append((leaf.object_id, leaf.location, named, leaf.version, *held))
@@ -165,16 +165,16 @@ class Namespace:
         reasons = scan.pruner.reasons(scan.leaves, implication)
         return Explanation(predicate, len(scan.leaves), kept, reasons, unit="leaves")
 
-    def _evolve(self, change: Callable[[Definition], Definition], operation: str, what: str) -> int:
+    def _evolve(self, change: Callable[[NamespaceDefinition], NamespaceDefinition], operation: str, what: str) -> int:
         scan = self._scan()
         new = change(scan.definition)
-        columns_for(self._spark, new.schema)  # refuses types that Spark does not have
-        return change_definition(self._manifest, scan, new.properties(), operation, what)
+        namespace_columns(self._spark, new.schema)  # refuses types that Spark does not have
+        return commit_definition(self._manifest, scan, new.properties(), operation, what)
 
-    def _definition(self) -> Definition:
+    def _definition(self) -> NamespaceDefinition:
         return self._definition_at(self._manifest.state())
 
-    def _definition_at(self, state: State) -> Definition:
+    def _definition_at(self, state: ManifestState) -> NamespaceDefinition:
         root = state.entry(self.name)
         if root is None or root.kind != "namespace":
             raise NotFoundError(
@@ -183,20 +183,22 @@ class Namespace:
             )
         return read_definition(self.name, root.properties)
 
-    def _scan(self, version: int | None = None) -> Scan:
+    def _scan(self, version: int | None = None) -> LeafScan:
         state = self._manifest.state(version)
         definition = self._definition_at(state)
-        leaves = leaves_of(state, self.name, definition.fields)
+        leaves = leaves_in(state, self.name, definition.fields)
         if version is not None:
             time = self._manifest.time_of(state.version)
-            leaves = [leaf if leaf.version is not None else as_of(self._manifest.store, leaf, time) for leaf in leaves]
+            leaves = [
+                leaf if leaf.version is not None else leaf_at_time(self._manifest.store, leaf, time) for leaf in leaves
+            ]
         sizes = [entry.properties.get(BYTES) for entry in state.below(self.name) if entry.kind == "table"]
         size = {} if None in sizes else {"size": sum(int(size or 0) for size in sizes)}
-        columns = columns_for(self._spark, definition.schema)
-        return Scan(self._spark, self._manifest.store, self.name, definition, columns, leaves, **size)
+        columns = namespace_columns(self._spark, definition.schema)
+        return LeafScan(self._spark, self._manifest.store, self.name, definition, columns, leaves, **size)
 
 
-def _number(entry: Entry, key: str) -> int | None:
+def _number(entry: ManifestEntry, key: str) -> int | None:
     text = entry.properties.get(key)
     return None if text is None else int(text)
 
@@ -218,12 +220,12 @@ def create(
     """
     require_lance()
     session = prepare(spark)
-    check_name(name)
+    check_namespace_name(name)
     arrow = arrow_schema(schema)
-    schema_evolution.check_names(list(arrow))
-    own = numbered(arrow)
-    definition = new_definition(own, columns_for(session, own), partitioned_by)
-    store = Store.at(root, storage_options)
+    schema_evolution.check_column_names(list(arrow))
+    own = with_field_ids(arrow)
+    definition = new_definition(own, namespace_columns(session, own), partitioned_by)
+    store = DatasetStore.at(root, storage_options)
     create_namespace(store, name, definition)
     return Namespace(Manifest(store), name, session)
 
@@ -233,4 +235,4 @@ def open_namespace(
 ) -> Namespace:
     """Open a partitioned namespace, of ours or of any other writer."""
     require_lance()
-    return Namespace(Manifest(Store.at(root, storage_options)), name, prepare(spark))
+    return Namespace(Manifest(DatasetStore.at(root, storage_options)), name, prepare(spark))

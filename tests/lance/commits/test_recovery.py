@@ -19,7 +19,7 @@ from lance_namespace import DeclareTableRequest
 
 import penstock
 from penstock.lance.commits import namespace_commit
-from penstock.lance.commits.namespace_commit import WRITER, Turn
+from penstock.lance.commits.namespace_commit import WRITER, NamespaceCommit
 from penstock.lance.writing import fragment_write_job, row_writes
 from support.lance_judges import by_pylance, client
 from support.lance_writers import LONGEST, NAME, READY, Writer, data_files, journals, stop
@@ -62,9 +62,9 @@ def victim(root: str, moment: str) -> None:
         case "writing":
             _stop_at(fragment_write_job, "_note", 2)
         case "written":
-            _stop_at(row_writes, "turn")
+            _stop_at(row_writes, "namespace_commit")
         case "committing":
-            _stop_at(Turn, "commit", 3)
+            _stop_at(NamespaceCommit, "commit", 3)
     Writer(root).append("dead", DEAD)
     stop()
 
@@ -134,7 +134,7 @@ def test_a_statement_after_one_that_stopped_before_it_was_published(
     writer: Writer, monkeypatch: pytest.MonkeyPatch, dead: str, then: str
 ) -> None:
     expected = writer.rows()
-    late = stalled(monkeypatch, lambda: STATEMENTS[dead](writer), Turn, "publish")
+    late = stalled(monkeypatch, lambda: STATEMENTS[dead](writer), NamespaceCommit, "publish")
     assert writer.rows() == expected
     after_compaction = dead == "compact" and then in ("delete", "compact")
     if after_compaction:  # it could have been another program's
@@ -157,7 +157,7 @@ def test_a_statement_after_one_that_stopped_before_it_was_published(
 
 def test_what_another_program_adds_after_a_dead_append_is_kept(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     leaf = writer.leaf("US")
-    late = stalled(monkeypatch, lambda: writer.append("dead", DEAD), Turn, "publish")
+    late = stalled(monkeypatch, lambda: writer.append("dead", DEAD), NamespaceCommit, "publish")
     append_foreign(leaf, 50)
     assert ids_in(leaf) == [1, 2, 50, 100]
     assert writer.ids() == [1, 2, 3, 4], "it shows with the next write"
@@ -181,7 +181,7 @@ def test_what_another_program_adds_after_a_failed_append_is_kept(
 
     for statement in ("append", "delete", "overwrite"):
         with monkeypatch.context() as patch:
-            patch.setattr(Turn, "publish", failing)
+            patch.setattr(NamespaceCommit, "publish", failing)
             with pytest.raises(OSError, match="the disk is full"):
                 STATEMENTS[statement](writer)
         assert writer.ids() == [1, 2, 3, 4]
@@ -192,7 +192,7 @@ def test_what_another_program_adds_after_a_failed_append_is_kept(
     assert writer.ids() == [1, 2, 3, 4, 50, 200]
     append_foreign(leaf, 51)
     with monkeypatch.context() as patch:
-        patch.setattr(Turn, "publish", failing)
+        patch.setattr(NamespaceCommit, "publish", failing)
         with pytest.raises(OSError, match="the disk is full"):
             writer.delete("id = 1")
     assert ids_in(leaf) == [1, 2, 50, 51, 200]
@@ -205,7 +205,7 @@ def test_what_cannot_be_told_apart_is_an_error_with_a_way_out(
     writer: Writer, monkeypatch: pytest.MonkeyPatch, dead: str
 ) -> None:
     leaf, version = writer.leaf("US"), lance.dataset(writer.leaf("US")).version
-    late = stalled(monkeypatch, lambda: STATEMENTS[dead](writer), Turn, "publish")
+    late = stalled(monkeypatch, lambda: STATEMENTS[dead](writer), NamespaceCommit, "publish")
     if dead == "append":
         lance.dataset(leaf).optimize.compact_files()  # the dead rows and others in one file
     else:
@@ -227,7 +227,7 @@ def test_a_dead_append_to_another_programs_leaf_never_shows(writer: Writer, monk
     leaf = writer.leaf("US")
     append_foreign(leaf, 50)
     assert writer.ids() == [1, 2, 3, 4, 50]
-    late = stalled(monkeypatch, lambda: writer.append("dead", DEAD), Turn, "publish")
+    late = stalled(monkeypatch, lambda: writer.append("dead", DEAD), NamespaceCommit, "publish")
     assert writer.ids() == [1, 2, 3, 4, 50]
     writer.append("next", [(200, "US")])
     assert writer.ids() == [1, 2, 3, 4, 50, 200]
@@ -237,7 +237,7 @@ def test_a_dead_append_to_another_programs_leaf_never_shows(writer: Writer, monk
 
 @pytest.mark.parametrize("call", [1, 2, 3])
 def test_a_slow_writer_that_commits_after_others(writer: Writer, monkeypatch: pytest.MonkeyPatch, call: int) -> None:
-    late = stalled(monkeypatch, lambda: writer.append("slow", DEAD), Turn, "commit", call)
+    late = stalled(monkeypatch, lambda: writer.append("slow", DEAD), NamespaceCommit, "commit", call)
     writer.append("next", [(200, "US"), (201, "new")])
     expected = writer.rows()
     assert isinstance(late.goes_on(), penstock.ConflictError)
@@ -256,11 +256,11 @@ def test_a_slow_writer_that_commits_between_the_looks_of_another(
     for number in (1, 2):
         writer.append("a", [(number, "US")])
     acts = {**STATEMENTS, "append": lambda writer: writer.append("x", [(200, "US")])}
-    slow = stalled(monkeypatch, lambda: writer.append("slow", DEAD[:1]), Turn, "commit")
-    owner, name = (lance.optimize.Compaction, "commit") if statement == "compact" else (Turn, "commit")
+    slow = stalled(monkeypatch, lambda: writer.append("slow", DEAD[:1]), NamespaceCommit, "commit")
+    owner, name = (lance.optimize.Compaction, "commit") if statement == "compact" else (NamespaceCommit, "commit")
     other = stalled(monkeypatch, lambda: acts[statement](writer), owner, name)
     with monkeypatch.context() as patch:
-        patch.setattr(Turn, "give_up", lambda self: None)  # it dies as soon as it has committed
+        patch.setattr(NamespaceCommit, "give_up", lambda self: None)  # it dies as soon as it has committed
         assert isinstance(slow.goes_on(), penstock.ConflictError)
     outcome = other.goes_on()
     assert isinstance(outcome, penstock.ConflictError)
@@ -273,8 +273,8 @@ def test_a_slow_writer_that_commits_between_the_looks_of_another(
 def test_a_slow_writer_that_heals_after_others(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes what others have published meanwhile for unfinished; they must not lose it."""
     leaf = writer.leaf("US")
-    dead = stalled(monkeypatch, lambda: writer.append("dead", DEAD[:1]), Turn, "publish")
-    slow = stalled(monkeypatch, lambda: writer.append("slow", [(150, "US")]), Turn, "base")
+    dead = stalled(monkeypatch, lambda: writer.append("dead", DEAD[:1]), NamespaceCommit, "publish")
+    slow = stalled(monkeypatch, lambda: writer.append("slow", [(150, "US")]), NamespaceCommit, "base")
     writer.append("next", [(200, "US")])
     assert isinstance(slow.goes_on(), penstock.ConflictError)
     assert writer.ids() == [1, 2, 3, 4, 200]
@@ -285,16 +285,16 @@ def test_a_slow_writer_that_heals_after_others(writer: Writer, monkeypatch: pyte
 
 
 def test_a_writer_that_takes_long_but_lives_is_waited_for(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    committing = Turn.commit
+    committing = NamespaceCommit.commit
 
-    def slowly(self: Turn, *arguments: Any, **named: Any) -> Any:
+    def slowly(self: NamespaceCommit, *arguments: Any, **named: Any) -> Any:
         time.sleep(LEASE)
         return committing(self, *arguments, **named)
 
     monkeypatch.setattr(namespace_commit, "_LEASE", 3 * LEASE)  # half of what it takes, and far more than each step
-    monkeypatch.setattr(Turn, "commit", slowly)
+    monkeypatch.setattr(NamespaceCommit, "commit", slowly)
     rows = [(100 + number, f"c{number}") for number in range(6)]
-    late = stalled(monkeypatch, lambda: writer.append("slow", rows), row_writes, "each")
+    late = stalled(monkeypatch, lambda: writer.append("slow", rows), row_writes, "for_each_leaf")
     other = threading.Thread(target=lambda: writer.append("next", [(200, "US")]))
     other.start()
     version = late.goes_on()
@@ -309,7 +309,7 @@ def test_a_declared_leaf_shows_nothing_of_an_unfinished_write(
 ) -> None:
     client(tmp_path).declare_table(DeclareTableRequest(id=[NAME, "country=new"]))
     before = writer.rows()
-    late = stalled(monkeypatch, lambda: writer.append("slow", DEAD), Turn, "publish")
+    late = stalled(monkeypatch, lambda: writer.append("slow", DEAD), NamespaceCommit, "publish")
     assert writer.rows() == before
     assert isinstance(late.goes_on(), int)
     assert len(writer.rows()) == len(before) + len(DEAD)

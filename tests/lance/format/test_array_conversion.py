@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import InvalidError
-from penstock.lance.format.array_conversion import convert, missing, readable
+from penstock.lance.format.array_conversion import convert_array, null_array, readable
 
 _UTC, _NAIVE = pa.timestamp("us", "UTC"), pa.timestamp("us")
 _NAN, _INF = float("nan"), float("inf")
@@ -25,15 +25,15 @@ def _check(values: list[Any], source: pa.DataType, target: pa.DataType, expected
     array = pa.array([None, *values, None], source)
     wanted = pa.array([None, *expected, None], target)
     for start, stop in ((0, len(array)), (1, len(array) - 1), (1, 1), (0, 1)):
-        result = convert(array[start:stop], target, "c", "leaf")
+        result = convert_array(array[start:stop], target, "c", "leaf")
         result.validate(full=True)
         assert result.type == target
         assert _texts(result) == _texts(wanted[start:stop])
-    chunked = convert(pa.chunked_array([array, array[2:]], source), target, "c", "leaf")
+    chunked = convert_array(pa.chunked_array([array, array[2:]], source), target, "c", "leaf")
     assert _texts(chunked) == _texts(wanted) + _texts(wanted[2:])
     lists = pa.ListArray.from_arrays(pa.array([0, 0, len(array)], pa.int32()), array)
     structs = pa.StructArray.from_arrays([lists, lists], ["Other", "A"])
-    nested = convert(structs, pa.struct([("a", pa.large_list(target)), ("new", target)]), "c", "leaf")
+    nested = convert_array(structs, pa.struct([("a", pa.large_list(target)), ("new", target)]), "c", "leaf")
     nested.validate(full=True)
     assert _texts(nested.field("a").flatten()) == _texts(wanted)
     assert nested.field("new").null_count == 2
@@ -142,7 +142,7 @@ def test_values_that_do_not_fit(
     values: list[Any], source: pa.DataType, target: pa.DataType, where: str, value: str
 ) -> None:
     with pytest.raises(InvalidError, match=f"column {where} of leaf country=US: .*{value}") as caught:
-        convert(pa.array([None, *values], source)[1:], target, "c", "country=US")
+        convert_array(pa.array([None, *values], source)[1:], target, "c", "country=US")
     assert where != "c" or f"of type {source} is no {target};" in str(caught.value)
 
 
@@ -156,16 +156,16 @@ def test_values_that_do_not_fit(
 )
 def test_fields_that_take_no_null(values: list[Any], source: pa.DataType, target: pa.DataType) -> None:
     with pytest.raises(InvalidError, match=r"column c\.a of leaf country=US .*nullable"):
-        convert(pa.array(values, source), target, "c", "country=US")
-    assert convert(pa.array([None, None], source), target, "c", "leaf").null_count == 2
+        convert_array(pa.array(values, source), target, "c", "country=US")
+    assert convert_array(pa.array([None, None], source), target, "c", "leaf").null_count == 2
     with pytest.raises(InvalidError, match=r"c\.element .*nullable"):
-        convert(pa.array([[1, None]]), pa.list_(pa.field("item", pa.int64(), nullable=False)), "c", "leaf")
+        convert_array(pa.array([[1, None]]), pa.list_(pa.field("item", pa.int64(), nullable=False)), "c", "leaf")
 
 
 def test_two_fields_of_one_name() -> None:
     with pytest.raises(InvalidError, match=r"c\.id .*several"):
-        convert(pa.array([{"ID": 1, "Id": 2}]), pa.struct([("id", pa.int8())]), "c", "leaf")
-    exact = convert(pa.array([{"ID": 1, "id": 2}]), pa.struct([("id", pa.int8())]), "c", "leaf")
+        convert_array(pa.array([{"ID": 1, "Id": 2}]), pa.struct([("id", pa.int8())]), "c", "leaf")
+    exact = convert_array(pa.array([{"ID": 1, "id": 2}]), pa.struct([("id", pa.int8())]), "c", "leaf")
     assert exact.to_pylist() == [{"id": 2}]
 
 
@@ -176,16 +176,16 @@ def test_values_under_null_do_not_matter() -> None:
     for start in (0, 1, 2):
         expected = [None, [1.0, 2.0], None][start:]
         for target in (_VECTOR, pa.list_(pa.float32())):
-            assert convert(vectors[start:], target, "v", "leaf").to_pylist() == expected
+            assert convert_array(vectors[start:], target, "v", "leaf").to_pylist() == expected
         expected = [None, {"a": 7, "b": None}, None][start:]
-        assert convert(structs[start:], _PAIR, "s", "leaf").to_pylist() == expected
+        assert convert_array(structs[start:], _PAIR, "s", "leaf").to_pylist() == expected
 
 
 def test_missing() -> None:
     for kind in (_VECTOR, _PAIR, pa.map_(pa.string(), _UTC), pa.dictionary(pa.int8(), pa.string()), _NUMBER):
-        assert missing(3, pa.field("c", kind), "leaf") == pa.nulls(3, kind)
+        assert null_array(3, pa.field("c", kind), "leaf") == pa.nulls(3, kind)
     with pytest.raises(InvalidError, match="column c of leaf country=US"):
-        missing(3, pa.field("c", pa.int8(), nullable=False), "country=US")
+        null_array(3, pa.field("c", pa.int8(), nullable=False), "country=US")
 
 
 @pytest.mark.parametrize(

@@ -14,19 +14,26 @@ from penstock.errors import InvalidError, NotFoundError, UnsupportedError
 from penstock.lance.format.definition import (
     ENABLED,
     PARTITION_COLUMNS,
-    Definition,
+    NamespaceDefinition,
     PartitionField,
     new_definition,
     read_definition,
 )
 from penstock.lance.format.definition import SCHEMA as SCHEMA_PROPERTY
-from penstock.lance.format.field_ids import field_id, numbered, sources_of, with_id
-from penstock.lance.format.leaf_columns import Known, former_names, leaf_schema, matches, renamed, same_shape
-from penstock.lance.format.leaves import Leaf, Values, entries_for, leaf_of, object_id
-from penstock.lance.format.manifest import READ_VERSION, Entry
-from penstock.lance.format.schema_conversion import columns_for
-from penstock.lance.format.schema_json import to_json
-from penstock.lance.reading.leaf_pruning import Pruner
+from penstock.lance.format.field_ids import field_id, partition_sources, with_field_id, with_field_ids
+from penstock.lance.format.leaf_columns import (
+    ColumnNote,
+    former_names,
+    has_namespace_columns,
+    match_columns,
+    new_leaf_schema,
+    with_column_name,
+)
+from penstock.lance.format.leaves import Leaf, PartitionValues, leaf_from_entry, leaf_object_id, new_leaf_entries
+from penstock.lance.format.manifest import READ_VERSION, ManifestEntry
+from penstock.lance.format.schema_conversion import namespace_columns
+from penstock.lance.format.schema_json import schema_to_json
+from penstock.lance.reading.leaf_pruning import LeafPruner
 from penstock.lance.writing.schema_evolution import add_column, drop_column, rename_column
 from penstock.partitioning import (
     MURMUR3,
@@ -46,7 +53,7 @@ from penstock.schema.types import parse_type
 
 NO_SPARK = cast(SparkSession, None)  # Arrow's schemas need none
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-SCHEMA = numbered(
+SCHEMA = with_field_ids(
     pa.schema(
         [
             pa.field("id", pa.int64(), nullable=False),
@@ -60,7 +67,7 @@ SCHEMA = numbered(
         metadata={"owner": "é"},
     )
 )
-COLUMNS = columns_for(NO_SPARK, SCHEMA)
+COLUMNS = namespace_columns(NO_SPARK, SCHEMA)
 IDS = {item.name: field_id(item) for item in SCHEMA}
 FUNCTIONS: dict[str, tuple[list[str], Transform, str, dict[str, str]]] = {
     "country": (["country"], Identity(), "identity", {}),
@@ -77,13 +84,13 @@ FUNCTIONS: dict[str, tuple[list[str], Transform, str, dict[str, str]]] = {
 }
 
 
-def defined(*partitioned_by: str) -> Definition:
+def defined(*partitioned_by: str) -> NamespaceDefinition:
     return new_definition(SCHEMA, COLUMNS, partitioned_by)
 
 
-def reread(*described: Any, schema: pa.Schema = SCHEMA, **changes: str) -> Definition:
+def reread(*described: Any, schema: pa.Schema = SCHEMA, **changes: str) -> NamespaceDefinition:
     """The definition of properties in which the partition columns are so described."""
-    properties = {ENABLED: "true", SCHEMA_PROPERTY: to_json(schema), PARTITION_COLUMNS: json.dumps(described)}
+    properties = {ENABLED: "true", SCHEMA_PROPERTY: schema_to_json(schema), PARTITION_COLUMNS: json.dumps(described)}
     return read_definition("events", {**properties, **changes})
 
 
@@ -129,10 +136,10 @@ def test_properties_are_read_back() -> None:
 
 def test_ids_count_as_lance_does_and_stay() -> None:
     assert [field_id(item) for item in SCHEMA] == [0, 1, 2, 6, 7, 8, 9]
-    assert numbered(SCHEMA) is SCHEMA
+    assert with_field_ids(SCHEMA) is SCHEMA
     assert [column.id for column in COLUMNS] == [0, 1, 2, 6, 7, 8, 9]
     assert [child.id for child in COLUMNS[2].walk()] == [2, 3, 4, -1]
-    assert {number: source.name for number, source in sources_of(SCHEMA).items() if number in (2, 3, 4, 5)} == {
+    assert {number: source.name for number, source in partition_sources(SCHEMA).items() if number in (2, 3, 4, 5)} == {
         2: "point",
         3: "point.x",
         4: "point.tags",
@@ -207,7 +214,7 @@ def test_hashes_are_trusted_where_they_are_named(function: str, hash: str | None
     assert found.trusted is trusted
     leaves = [Leaf(f"n$city={text}", "", (text,), 1) for text in ("0", "1", "2", "3", "00000000")]
     wanted = implied_by(['["=", ["column", "city"], ["literal", "string", "Oslo"]]'], COLUMNS)
-    kept = Pruner([found], {column.id: column for column in COLUMNS}).kept(leaves, wanted)
+    kept = LeafPruner([found], {column.id: column for column in COLUMNS}).kept(leaves, wanted)
     assert (kept == leaves) is not trusted
 
 
@@ -261,7 +268,7 @@ def test_unknown_functions_are_kept(source: dict[str, Any], function: str) -> No
     assert reread(told).fields == definition.fields
     leaf = Leaf("n$k=x", "", ("x",), 1)
     both = [f'["=", ["column", "{name}"], ["literal", "string", "a"]]' for name in ("country", "city")]
-    pruner = Pruner([field], {column.id: column for column in COLUMNS})
+    pruner = LeafPruner([field], {column.id: column for column in COLUMNS})
     assert pruner.kept([leaf], implied_by(both, COLUMNS)) == [leaf]
     text = parse_type("varchar")
     with pytest.raises((UnsupportedError, InvalidError), match="(?i)" + function.partition("[")[0]):
@@ -272,7 +279,7 @@ def test_functions_of_several_columns_that_take_one_never_prune() -> None:
     field = only_field({"name": "k", "source-ids": [1, 6], "function": "identity"})
     leaf = Leaf("n$k=x", "", ("x",), 1)
     both = [f'["=", ["column", "{name}"], ["literal", "string", "a"]]' for name in ("country", "city")]
-    pruner = Pruner([field], {column.id: column for column in COLUMNS})
+    pruner = LeafPruner([field], {column.id: column for column in COLUMNS})
     assert pruner.kept([leaf], implied_by(both, COLUMNS)) == [leaf]
 
 
@@ -291,7 +298,7 @@ def test_fields_of_structs_are_sources() -> None:
     for level in ("point.x=1.5", "point%2Ex=1.5"):
         assert named_leaf(definition, level, "point.tags_point_id_hash=0a").values == ("1.5", "0a")
     added = add_column(definition, pa.field("deep", pa.struct([("a", pa.struct([("b", pa.int8())]))])))
-    assert {number: source.name for number, source in sources_of(added.schema).items() if number >= 10} == {
+    assert {number: source.name for number, source in partition_sources(added.schema).items() if number >= 10} == {
         10: "deep",
         11: "deep.a",
         12: "deep.a.b",
@@ -311,10 +318,10 @@ def test_decimals_below_one_are_named_with_their_zero() -> None:
 def test_ids_that_counting_gives_twice_are_the_first_ones() -> None:
     """Columns may have been given ids without room for the fields inside of them."""
     pair = pa.struct([("x", pa.int8()), ("y", pa.int8())])
-    schema = pa.schema([with_id(pa.field(name, pair), number) for number, name in enumerate("ab")])
-    ids = [[inner.id for inner in column.walk()] for column in columns_for(NO_SPARK, schema)]
+    schema = pa.schema([with_field_id(pa.field(name, pair), number) for number, name in enumerate("ab")])
+    ids = [[inner.id for inner in column.walk()] for column in namespace_columns(NO_SPARK, schema)]
     assert ids == [[0, -1, 2], [1, -2, 3]]
-    assert {number: source.name for number, source in sources_of(schema).items()} == {
+    assert {number: source.name for number, source in partition_sources(schema).items()} == {
         0: "a",
         1: "b",
         2: "a.y",
@@ -322,7 +329,7 @@ def test_ids_that_counting_gives_twice_are_the_first_ones() -> None:
     }
 
 
-def told_columns(definition: Definition) -> list[dict[str, Any]]:
+def told_columns(definition: NamespaceDefinition) -> list[dict[str, Any]]:
     return list(json.loads(definition.properties()["lance.partitioning.partition-columns"]))
 
 
@@ -338,7 +345,7 @@ def test_names_follow_their_source_ids() -> None:
     found = read_definition("events", definition.properties())
     assert found.fields == definition.fields
     names = ("country=US", "city_bucket=3", "country_city_hash=0a1b2c3d")
-    assert object_id("n", found.fields, ("US", "3", "0a1b2c3d")) == "n$" + "$".join(names)
+    assert leaf_object_id("n", found.fields, ("US", "3", "0a1b2c3d")) == "n$" + "$".join(names)
     for levels in (names, ("land=US", "city=3", "land_city_hash=0a1b2c3d")):
         assert named_leaf(found, *levels).values == ("US", "3", "0a1b2c3d")
     back = rename_column(drop_column(found, "country"), "land", "country")
@@ -427,8 +434,8 @@ def test_partitionings_that_are_none(texts: list[str], error: type[Exception], n
 # Leaves
 
 
-def named_leaf(definition: Definition, *levels: str) -> Leaf:
-    return leaf_of(Entry("$".join(["events", *levels]), "table", "place"), "events", definition.fields)
+def named_leaf(definition: NamespaceDefinition, *levels: str) -> Leaf:
+    return leaf_from_entry(ManifestEntry("$".join(["events", *levels]), "table", "place"), "events", definition.fields)
 
 
 EVENTS = ["country", "bucket(4, city)", "year(ts)", "month(ts)", "truncate(2, city)"]
@@ -448,19 +455,19 @@ EVENTS = ["country", "bucket(4, city)", "year(ts)", "month(ts)", "truncate(2, ci
         ),
     ],
 )
-def test_leaves_of_ours(values: Values, name: str) -> None:
+def test_leaves_of_ours(values: PartitionValues, name: str) -> None:
     fields = defined(*EVENTS).fields
-    *above, entry = entries_for("events", fields, values, "place")
-    assert entry.object_id == object_id("events", fields, values) == f"events${name}"
+    *above, entry = new_leaf_entries("events", fields, values, "place")
+    assert entry.object_id == leaf_object_id("events", fields, values) == f"events${name}"
     assert [one.kind for one in above] == ["namespace"] * 4
     assert [one.object_id for one in above] == [
         "$".join(entry.object_id.split("$")[: depth + 1]) for depth in range(1, 5)
     ]
-    assert leaf_of(entry, "events", fields) == Leaf(entry.object_id, "place", values, None)
+    assert leaf_from_entry(entry, "events", fields) == Leaf(entry.object_id, "place", values, None)
     shown = entry.with_properties({READ_VERSION: "7"})
-    assert leaf_of(shown, "events", fields) == Leaf(entry.object_id, "place", values, 7)
-    bare = Entry(entry.object_id, "table", "place")
-    assert leaf_of(bare, "events", fields) == Leaf(entry.object_id, "place", values, None, own=False)
+    assert leaf_from_entry(shown, "events", fields) == Leaf(entry.object_id, "place", values, 7)
+    bare = ManifestEntry(entry.object_id, "table", "place")
+    assert leaf_from_entry(bare, "events", fields) == Leaf(entry.object_id, "place", values, None, own=False)
 
 
 @pytest.mark.parametrize(
@@ -479,7 +486,7 @@ def test_leaves_of_ours(values: Values, name: str) -> None:
         (("city_bucket=3", "country=US", "ts_year=2025", "ts_month=03", "city_trunc=Os"), None),
     ],
 )
-def test_leaves_of_others(levels: tuple[str, ...], values: Values | None) -> None:
+def test_leaves_of_others(levels: tuple[str, ...], values: PartitionValues | None) -> None:
     assert named_leaf(defined(*EVENTS), *levels).values == values
 
 
@@ -492,8 +499,8 @@ def test_recorded_values_are_those_of_the_leaf_if_they_can_be() -> None:
         ("{", ("US", "Oslo")),
         ('"ab"', ("US", "Oslo")),
     ]:
-        entry = Entry("events$country=US$city=Oslo", "table", "place", {"lance.partitioning.values": text})
-        assert leaf_of(entry, "events", fields).values == values
+        entry = ManifestEntry("events$country=US$city=Oslo", "table", "place", {"lance.partitioning.values": text})
+        assert leaf_from_entry(entry, "events", fields).values == values
 
 
 def test_years_have_their_sign_first() -> None:
@@ -507,50 +514,52 @@ def test_years_have_their_sign_first() -> None:
 
 
 def test_columns_match_by_id_then_by_name() -> None:
-    definition = Definition(SCHEMA, ())
+    definition = NamespaceDefinition(SCHEMA, ())
     everything = {IDS[name]: name for name in SCHEMA.names}
-    assert matches(definition, SCHEMA) == everything
-    assert matches(definition, pa.schema([item.remove_metadata() for item in SCHEMA])) == everything
-    odd = pa.schema([with_id(pa.field("old", pa.string()), IDS["city"]), ("city", pa.int8()), ("COUNTRY", pa.string())])
-    assert matches(definition, odd) == {IDS["city"]: "old", IDS["country"]: "COUNTRY"}
-    other = pa.schema([with_id(pa.field("city", pa.string()), 77), ("extra", pa.string())])
-    assert matches(definition, other) == {77: "city"}  # a dropped column's name may be another's now
+    assert match_columns(definition, SCHEMA) == everything
+    assert match_columns(definition, pa.schema([item.remove_metadata() for item in SCHEMA])) == everything
+    odd = pa.schema(
+        [with_field_id(pa.field("old", pa.string()), IDS["city"]), ("city", pa.int8()), ("COUNTRY", pa.string())]
+    )
+    assert match_columns(definition, odd) == {IDS["city"]: "old", IDS["country"]: "COUNTRY"}
+    other = pa.schema([with_field_id(pa.field("city", pa.string()), 77), ("extra", pa.string())])
+    assert match_columns(definition, other) == {77: "city"}  # a dropped column's name may be another's now
 
 
 def test_known_columns_match_by_lances_field_then_by_the_name_that_they_had() -> None:
     city = SCHEMA.get_field_index("city")
-    moved = SCHEMA.set(city, renamed(SCHEMA.field(city), "town"))
-    definition = Definition(moved.append(with_id(pa.field("city", pa.string()), 10)), ())
-    known = [Known(IDS["city"], 3, "city")]
+    moved = SCHEMA.set(city, with_column_name(SCHEMA.field(city), "town"))
+    definition = NamespaceDefinition(moved.append(with_field_id(pa.field("city", pa.string()), 10)), ())
+    known = [ColumnNote(IDS["city"], 3, "city")]
     for leaf, fields in [("city", {"city": 9}), ("city", {}), ("other", {"other": 3})]:
-        assert matches(definition, pa.schema([(leaf, pa.string())]), known, fields) == {IDS["city"]: leaf}
-    assert matches(definition, pa.schema([("city", pa.string())])) == {10: "city"}  # nothing is known of this one
+        assert match_columns(definition, pa.schema([(leaf, pa.string())]), known, fields) == {IDS["city"]: leaf}
+    assert match_columns(definition, pa.schema([("city", pa.string())])) == {10: "city"}  # nothing is known of this one
     both = pa.schema([("city", pa.string()), ("b", pa.string())])
-    assert matches(definition, both, known, {"b": 3, "city": 9}) == {IDS["city"]: "b", 10: "city"}
+    assert match_columns(definition, both, known, {"b": 3, "city": 9}) == {IDS["city"]: "b", 10: "city"}
 
 
 def test_columns_match_by_former_names() -> None:
     place = SCHEMA.get_field_index("city")
-    twice = renamed(renamed(SCHEMA.field(place), "town"), "Gemeinde")
+    twice = with_column_name(with_column_name(SCHEMA.field(place), "town"), "Gemeinde")
     assert former_names(twice) == ["town", "city"]
     schema = SCHEMA.set(place, twice)
-    definition = Definition(schema, ())
+    definition = NamespaceDefinition(schema, ())
     for name in ("Gemeinde", "gemeinde", "town", "CITY"):
-        assert matches(definition, pa.schema([(name, pa.string())])) == {IDS["city"]: name}
-    assert matches(definition, pa.schema([("city", pa.string()), ("town", pa.string())])) == {IDS["city"]: "town"}
-    assert former_names(leaf_schema(definition).field("Gemeinde")) == []
-    reused = Definition(schema.append(with_id(pa.field("city", pa.string()), 10)), ())
-    assert matches(reused, pa.schema([("city", pa.string())])) == {10: "city"}
-    assert matches(reused, pa.schema([("town", pa.string())])) == {IDS["city"]: "town"}
+        assert match_columns(definition, pa.schema([(name, pa.string())])) == {IDS["city"]: name}
+    assert match_columns(definition, pa.schema([("city", pa.string()), ("town", pa.string())])) == {IDS["city"]: "town"}
+    assert former_names(new_leaf_schema(definition).field("Gemeinde")) == []
+    reused = NamespaceDefinition(schema.append(with_field_id(pa.field("city", pa.string()), 10)), ())
+    assert match_columns(reused, pa.schema([("city", pa.string())])) == {10: "city"}
+    assert match_columns(reused, pa.schema([("town", pa.string())])) == {IDS["city"]: "town"}
 
 
 def test_shapes() -> None:
-    definition = Definition(SCHEMA, ())
+    definition = NamespaceDefinition(SCHEMA, ())
 
     def same(leaf: pa.Schema) -> bool:
-        return same_shape(definition, leaf, matches(definition, leaf))
+        return has_namespace_columns(definition, leaf, match_columns(definition, leaf))
 
-    assert same(leaf_schema(definition))
+    assert same(new_leaf_schema(definition))
     assert same(pa.schema([item.remove_metadata() for item in SCHEMA]))
     assert not same(SCHEMA.remove(0))
     assert not same(SCHEMA.append(pa.field("more", pa.int8())))

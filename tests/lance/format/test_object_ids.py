@@ -4,7 +4,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from penstock.lance.format.object_ids import decode, directory, encode, join, parts, split
+from penstock.lance.format.object_ids import (
+    decode_value,
+    encode_value,
+    join_object_id,
+    leaf_directory,
+    object_id_parts,
+    split_level,
+)
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _texts = st.one_of(
@@ -29,20 +36,23 @@ _texts = st.one_of(
     ],
 )
 def test_names(text: str | None, name: str) -> None:
-    assert encode(text) == name
-    assert decode(name) == text
+    assert encode_value(text) == name
+    assert decode_value(name) == text
 
 
 @given(_texts, _texts)
 @example(_NULL, "%5F" + _NULL[1:])
 def test_names_are_reversible_distinct_and_harmless(text: str, other: str) -> None:
-    name = encode(text)
-    assert decode(name) == text
-    assert (encode(other) == name) == (other == text)
+    name = encode_value(text)
+    assert decode_value(name) == text
+    assert (encode_value(other) == name) == (other == text)
     assert name not in (".", "..", _NULL)
     assert not set(name) & set("/$=\\\n")
-    assert split(f"{encode(other)}={name}") == (other, text)
-    assert parts(join(["root", f"{encode(other)}={name}"])) == ["root", f"{encode(other)}={name}"]
+    assert split_level(f"{encode_value(other)}={name}") == (other, text)
+    assert object_id_parts(join_object_id(["root", f"{encode_value(other)}={name}"])) == [
+        "root",
+        f"{encode_value(other)}={name}",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -50,25 +60,25 @@ def test_names_are_reversible_distinct_and_harmless(text: str, other: str) -> No
     [("%C3%BC%f0%9f%9A%B0", "ü🚰"), ("100%", "100%"), ("%zz%4", "%zz%4"), ("%61b", "ab"), ("ü%20", "ü ")],
 )
 def test_foreign_escapes(name: str, text: str) -> None:
-    assert decode(name) == text
+    assert decode_value(name) == text
 
 
 def test_names_that_are_none() -> None:
     with pytest.raises(ValueError, match="UTF-8"):
-        decode("%FF")
+        decode_value("%FF")
     with pytest.raises(ValueError, match="country"):
-        split("country")
-    assert split("a=b=c") == ("a", "b=c")
-    assert split(f"country={_NULL}") == ("country", None)
+        split_level("country")
+    assert split_level("a=b=c") == ("a", "b=c")
+    assert split_level(f"country={_NULL}") == ("country", None)
 
 
 @given(st.lists(st.text(), max_size=3), st.integers(0, 300))
 def test_directories_are_short_and_tell_leaves_apart(values: list[str], filler: int) -> None:
-    leaf = join(["root", *(f"c={encode(value)}" for value in values), f"f={'🚰' * filler}"])
-    place = directory(leaf)
+    leaf = join_object_id(["root", *(f"c={encode_value(value)}" for value in values), f"f={'🚰' * filler}"])
+    place = leaf_directory(leaf)
     assert len(place.encode()) <= 200
-    assert place == directory(leaf)
-    assert place != directory(leaf + "x")
+    assert place == leaf_directory(leaf)
+    assert place != leaf_directory(leaf + "x")
     assert "/" not in place
     digest, _, name = place.partition("_")
     assert leaf.startswith(name)
@@ -84,4 +94,4 @@ def test_long_names_with_the_same_short_hash_have_directories_of_their_own() -> 
         if other != leaf:
             break
     assert other != leaf
-    assert directory(other) != directory(leaf)
+    assert leaf_directory(other) != leaf_directory(leaf)

@@ -5,7 +5,7 @@ import pytest
 from lance_namespace_urllib3_client.models import JsonArrowSchema
 
 from penstock.errors import InvalidError, PenstockError, UnsupportedError
-from penstock.lance.format.schema_json import EXACT, from_json, to_json
+from penstock.lance.format.schema_json import EXACT_SCHEMA, schema_from_json, schema_to_json
 
 _UNITS = ("s", "ms", "us", "ns")
 _DEEP = pa.struct([pa.field("a", pa.list_(pa.struct([pa.field("b", pa.int8(), False)]))), ("", pa.string())])
@@ -37,20 +37,20 @@ def _schema(types: list[pa.DataType]) -> pa.Schema:
 
 def test_every_type_comes_back() -> None:
     schema = _schema(_KEPT + _LOST)
-    text = to_json(schema)
-    assert from_json(text).equals(schema, check_metadata=True)
+    text = schema_to_json(schema)
+    assert schema_from_json(text).equals(schema, check_metadata=True)
     model = JsonArrowSchema.from_json(text)
     assert model is not None
-    assert from_json(model.to_json()).equals(schema, check_metadata=True)  # rewritten without empty members
-    assert from_json(to_json(from_json(text))).equals(schema, check_metadata=True)
-    assert from_json(to_json(pa.schema([]))) == pa.schema([])
+    assert schema_from_json(model.to_json()).equals(schema, check_metadata=True)  # rewritten without empty members
+    assert schema_from_json(schema_to_json(schema_from_json(text))).equals(schema, check_metadata=True)
+    assert schema_from_json(schema_to_json(pa.schema([]))) == pa.schema([])
 
 
 def test_json_alone_tells_what_it_can() -> None:
     schema = _schema(_KEPT)
-    node = json.loads(to_json(schema))
-    del node["metadata"][EXACT]
-    assert from_json(json.dumps(node)).equals(schema, check_metadata=True)
+    node = json.loads(schema_to_json(schema))
+    del node["metadata"][EXACT_SCHEMA]
+    assert schema_from_json(json.dumps(node)).equals(schema, check_metadata=True)
 
 
 def test_names_of_types() -> None:
@@ -60,7 +60,9 @@ def test_names_of_types() -> None:
         pa.timestamp("ns", "UTC"),
         pa.map_(pa.utf8(), pa.int8()),
     ]
-    vector, decimal, timestamp, mapped = (field["type"] for field in json.loads(to_json(_schema(kinds)))["fields"])
+    vector, decimal, timestamp, mapped = (
+        field["type"] for field in json.loads(schema_to_json(_schema(kinds)))["fields"]
+    )
     item = {"name": "item", "nullable": True, "metadata": {}, "type": {"type": "float32", "fields": [], "length": None}}
     assert vector == {"type": "fixed_size_list", "fields": [item], "length": 128}
     assert decimal == {"type": "decimal128", "fields": [], "length": 38002}
@@ -71,11 +73,11 @@ def test_names_of_types() -> None:
 def test_foreign_edits_win_over_the_exact_schema() -> None:
     zoned = pa.timestamp("ns", "UTC")
     schema = pa.schema([("a", zoned), ("b", pa.int32()), ("c", zoned)])
-    node = json.loads(to_json(schema))
+    node = json.loads(schema_to_json(schema))
     node["fields"][0]["name"] = "renamed"
     node["fields"][1]["type"]["type"] = "int64"
     node["fields"][2] |= {"nullable": False, "metadata": {"k": "v"}}
-    edited = from_json(json.dumps(node))
+    edited = schema_from_json(json.dumps(node))
     assert edited.types == [pa.timestamp("us"), pa.int64(), zoned]
     assert edited.field("c") == pa.field("c", zoned, False)
     assert edited.field("c").metadata == {b"k": b"v"}
@@ -92,7 +94,7 @@ def _one(kind: object) -> str:
         ("{", InvalidError, "no JSON"),
         ("[]", InvalidError, "fields"),
         ('{"fields": [{"name": "s"}]}', InvalidError, "field s .*nullable"),
-        (json.dumps({"fields": [], "metadata": {EXACT: "!"}}), InvalidError, EXACT),
+        (json.dumps({"fields": [], "metadata": {EXACT_SCHEMA: "!"}}), InvalidError, EXACT_SCHEMA),
         (
             '{"fields": [{"name": "s", "nullable": false, "type": {"type": "null"}}]}',
             InvalidError,
@@ -112,4 +114,4 @@ def _one(kind: object) -> str:
 )
 def test_broken_schemas(text: str, error: type[PenstockError], message: str) -> None:
     with pytest.raises(error, match=message):
-        from_json(text)
+        schema_from_json(text)

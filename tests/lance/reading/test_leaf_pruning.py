@@ -18,16 +18,16 @@ from pyspark.sql import SparkSession
 from penstock.errors import InvalidError
 from penstock.lance.format.definition import (
     PARTITION_COLUMNS,
-    Definition,
-    instants,
+    NamespaceDefinition,
     new_definition,
     read_definition,
+    transform_type,
 )
-from penstock.lance.format.field_ids import numbered
-from penstock.lance.format.leaves import Leaf, Values, entries_for, leaf_of
-from penstock.lance.format.manifest import Entry
-from penstock.lance.format.schema_conversion import columns_for
-from penstock.lance.reading.leaf_pruning import Pruner
+from penstock.lance.format.field_ids import with_field_ids
+from penstock.lance.format.leaves import Leaf, PartitionValues, leaf_from_entry, new_leaf_entries
+from penstock.lance.format.manifest import ManifestEntry
+from penstock.lance.format.schema_conversion import namespace_columns
+from penstock.lance.reading.leaf_pruning import LeafPruner
 from penstock.predicates import Implication, implied_by
 from penstock.predicates.calendar import DAY, HOUR, days_of
 from support.arrays import spark_array
@@ -50,15 +50,15 @@ ARROW = {
     "blob": pa.binary(),
 }
 TYPES = list(ARROW)
-SCHEMA = numbered(pa.schema([(f"c{id}", ARROW[name]) for id, name in enumerate(TYPES)]))
-COLUMNS = columns_for(NO_SPARK, SCHEMA)
+SCHEMA = with_field_ids(pa.schema([(f"c{id}", ARROW[name]) for id, name in enumerate(TYPES)]))
+COLUMNS = namespace_columns(NO_SPARK, SCHEMA)
 BY_ID = {column.id: column for column in COLUMNS}
 NUMBERS, TEXT, TIMES, PLAIN, BINARY = range(4), 4, range(5, 8), range(8, 10), 10
 HOSTILE = ["__HIVE_DEFAULT_PARTITION__", "__HIVE", "/ = % $", "%2F", "😀😀é", "..", " ", "a$b=c", "New York", "new"]
 Stored = dict[int, Any]
 
 
-def definition_of(*partitioned_by: str) -> Definition:
+def definition_of(*partitioned_by: str) -> NamespaceDefinition:
     return new_definition(SCHEMA, COLUMNS, partitioned_by)
 
 
@@ -142,12 +142,12 @@ def narrow_filters(draw: st.DrawFn, ids: Sequence[int], rows: Sequence[Stored]) 
     return ["and", *tests]
 
 
-def partition_values(definition: Definition, rows: Sequence[Stored]) -> list[Values]:
+def partition_values(definition: NamespaceDefinition, rows: Sequence[Stored]) -> list[PartitionValues]:
     found = []
     for field in definition.fields:
         columns = [BY_ID[id] for id in field.sources]
         arrays = [spark_array(column.type, [row[column.id] for row in rows]) for column in columns]
-        found.append(field.values(arrays, [instants(column.type) for column in columns]).to_pylist())
+        found.append(field.values(arrays, [transform_type(column.type) for column in columns]).to_pylist())
     return list(zip(*found, strict=True))
 
 
@@ -175,24 +175,26 @@ def test_rows_that_pass_are_in_leaves_that_are_kept(
     except InvalidError:
         reject()  # the multiple below the least number is none of its type
     fields = definition.fields
-    recorded = {one: leaf_of([*entries_for("n", fields, one, "place")][-1], "n", fields) for one in values}
-    by_name = {one: leaf_of(Entry(own.object_id, "table", ""), "n", fields) for one, own in recorded.items()}
+    recorded = {one: leaf_from_entry([*new_leaf_entries("n", fields, one, "place")][-1], "n", fields) for one in values}
+    by_name = {
+        one: leaf_from_entry(ManifestEntry(own.object_id, "table", ""), "n", fields) for one, own in recorded.items()
+    }
     assert len({own.object_id for own in recorded.values()}) == len(recorded)
     assert [own.values for own in by_name.values()] == [own.values for own in recorded.values()] == list(recorded)
     implication = implied([tree])
     passing = {one for one, row in zip(values, rows, strict=True) if passes(row, tree, ids)}
     for leaves in (recorded, by_name):
-        read = Pruner(fields, BY_ID).kept(list(leaves.values()), implication)
+        read = LeafPruner(fields, BY_ID).kept(list(leaves.values()), implication)
         assert passing <= {own.values for own in read}
 
 
 # Exactly which leaves are read
 
 
-def kept(partitioned_by: Sequence[str], leaves: Sequence[Values], *trees: Any) -> list[Values]:
+def kept(partitioned_by: Sequence[str], leaves: Sequence[PartitionValues], *trees: Any) -> list[PartitionValues]:
     fields = definition_of(*partitioned_by).fields
-    found = [leaf_of([*entries_for("n", fields, values, "place")][-1], "n", fields) for values in leaves]
-    return [leaf.values for leaf in Pruner(fields, BY_ID).kept(found, implied(trees)) if leaf.values is not None]
+    found = [leaf_from_entry([*new_leaf_entries("n", fields, values, "place")][-1], "n", fields) for values in leaves]
+    return [leaf.values for leaf in LeafPruner(fields, BY_ID).kept(found, implied(trees)) if leaf.values is not None]
 
 
 def test(operator: str, id: int, *values: Any) -> Any:
@@ -202,7 +204,7 @@ def test(operator: str, id: int, *values: Any) -> Any:
 test.__test__ = False  # type: ignore[attr-defined]
 
 
-def ones(*texts: str | None) -> list[Values]:
+def ones(*texts: str | None) -> list[PartitionValues]:
     return [(text,) for text in texts]
 
 
@@ -298,9 +300,11 @@ def test_truncated_decimals() -> None:
     told = json.loads(written.properties()[PARTITION_COLUMNS])
     del told[0]["properties"]["decimals"]
     open_field = read_definition("n", {**written.properties(), PARTITION_COLUMNS: json.dumps(told)}).fields
-    found = [leaf_of([*entries_for("n", open_field, values, "place")][-1], "n", open_field) for values in leaves]
+    found = [
+        leaf_from_entry([*new_leaf_entries("n", open_field, values, "place")][-1], "n", open_field) for values in leaves
+    ]
     for wanted, texts in [("129", ["120"]), ("123.4500000001", ["120", "123.4500000000"]), ("9.5", ["0"])]:
-        read = Pruner(open_field, BY_ID).kept(found, implied([test("=", 3, Decimal(wanted))]))
+        read = LeafPruner(open_field, BY_ID).kept(found, implied([test("=", 3, Decimal(wanted))]))
         assert [leaf.values for leaf in read] == ones(*texts)
 
 
@@ -321,7 +325,7 @@ def test_hashes() -> None:
     assert kept(["hash(c0, c4)"], both, test("=", 0, 1)) == both
 
 
-def days(start: tuple[int, int, int], count: int) -> list[Values]:
+def days(start: tuple[int, int, int], count: int) -> list[PartitionValues]:
     rows = [{5: days_of(*start) + number} for number in range(count)]
     return partition_values(definition_of("year(c5)", "month(c5)", "day(c5)"), rows)
 
@@ -336,7 +340,9 @@ def test_a_range_of_hours_reads_one_day() -> None:
     assert kept(chain, leaves, low, high) == [("2025", "12", "10")]
     assert kept(chain, leaves, test("=", 7, micros(2025, 12, 10, 23))) == [("2025", "12", "10")]
     assert kept(chain, leaves, ["isnull", ["column", "c7"]]) == [(None, None, None)]
-    hours: list[Values] = [("2025", "12", day, f"{hour:02}") for day, hour in product(["09", "10", "11"], range(24))]
+    hours: list[PartitionValues] = [
+        ("2025", "12", day, f"{hour:02}") for day, hour in product(["09", "10", "11"], range(24))
+    ]
     assert kept([*chain, "hour(c7)"], hours, low, high) == [("2025", "12", "10", f"{hour}") for hour in range(10, 24)]
 
 
@@ -350,7 +356,7 @@ def test_a_range_over_new_year_reads_its_days(id: int) -> None:
 
 
 def test_parts_of_other_writers() -> None:
-    leaves: list[Values] = [("2025", "3", "9"), ("2025", "03", "09"), ("2025", "3", "10"), ("2025", "x", "9")]
+    leaves: list[PartitionValues] = [("2025", "3", "9"), ("2025", "03", "09"), ("2025", "3", "10"), ("2025", "x", "9")]
     day = test("=", 5, days_of(2025, 3, 9))
     assert kept([f"{part}(c5)" for part in PARTS], leaves, day) == [leaves[0], leaves[1], leaves[3]]
 
@@ -371,7 +377,7 @@ def test_parts_alone() -> None:
 
 def test_leaves_of_unknown_values_are_kept_and_reasons_are_told() -> None:
     fields = definition_of("c4", "year(c7)", "month(c7)").fields
-    pruner = Pruner(fields, BY_ID)
+    pruner = LeafPruner(fields, BY_ID)
     unknown = Leaf("n$x", "", None, None)
     known = [Leaf("", "", values, 1) for values in product("ab", ["2024", "2025"], ["01", "02"])]
     wanted = implied([test("=", 4, "a"), test(">=", 7, micros(2025, 2, 1))])

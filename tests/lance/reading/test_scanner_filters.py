@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from penstock.lance.format.field_ids import numbered
-from penstock.lance.format.schema_conversion import columns_for
-from penstock.lance.reading.scanner_filters import quoted, scan_filter
+from penstock.lance.format.field_ids import with_field_ids
+from penstock.lance.format.schema_conversion import namespace_columns
+from penstock.lance.reading.scanner_filters import quoted_path, scanner_filter
 from penstock.predicates import And, Anything, ColumnIn, Implication, Nothing, Or, ValueSet, interval
 from penstock.predicates.domains import within
 from penstock.predicates.implication import column_in, conjunction, disjunction
@@ -99,7 +99,7 @@ def table() -> pa.Table:
 
 
 TABLE = table()
-SCHEMA = numbered(TABLE.schema)
+SCHEMA = with_field_ids(TABLE.schema)
 
 
 def fields(
@@ -129,10 +129,10 @@ def numbers(values: pa.Array) -> list[Any]:
 
 FIELDS = [
     found
-    for column, values in zip(columns_for(NO_SPARK, SCHEMA), TABLE.columns, strict=True)
+    for column, values in zip(namespace_columns(NO_SPARK, SCHEMA), TABLE.columns, strict=True)
     for found in fields(column, (column.name,), values.combine_chunks())
 ]
-ASKABLE = {column.id: (quoted(*path), values.type) for column, path, values in FIELDS}
+ASKABLE = {column.id: (quoted_path(*path), values.type) for column, path, values in FIELDS}
 VALUES = {column.id: numbers(values) for column, _, values in FIELDS}
 COLUMNS = {".".join(path): column for column, path, _ in FIELDS}
 
@@ -210,7 +210,7 @@ _quick = settings(
 @_quick
 @given(implication=implications(EVERY) | conditions([*ROUNDED, "s.f"]))
 def test_no_row_is_lost(dataset: lance.LanceDataset, implication: Implication) -> None:
-    assert wanted_rows(implication) <= rows_of(dataset, scan_filter(implication, ASKABLE))
+    assert wanted_rows(implication) <= rows_of(dataset, scanner_filter(implication, ASKABLE))
 
 
 def without_zero_bytes(implication: Implication) -> bool:
@@ -228,7 +228,7 @@ def without_zero_bytes(implication: Implication) -> bool:
 @_quick
 @given(implication=implications(EXACT).filter(without_zero_bytes))
 def test_nothing_else_is_read(dataset: lance.LanceDataset, implication: Implication) -> None:
-    assert rows_of(dataset, scan_filter(implication, ASKABLE)) == wanted_rows(implication)
+    assert rows_of(dataset, scanner_filter(implication, ASKABLE)) == wanted_rows(implication)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -237,12 +237,12 @@ def test_every_column_can_be_asked(dataset: lance.LanceDataset, name: str) -> No
     values = VALUES[column.id]
     nulls = {row for row, value in enumerate(values) if value is None}
     null = column_in(column, name, ValueSet(null=True))
-    assert rows_of(dataset, scan_filter(null, ASKABLE)) == nulls
+    assert rows_of(dataset, scanner_filter(null, ASKABLE)) == nulls
     there = column_in(column, name, within(~ValueSet(null=True), column.type))
-    assert rows_of(dataset, scan_filter(there, ASKABLE)) == set(range(TABLE.num_rows)) - nulls
+    assert rows_of(dataset, scanner_filter(there, ASKABLE)) == set(range(TABLE.num_rows)) - nulls
     for value in [value for value in dict.fromkeys(values) if value is not None and value == value][::5]:
         point = column_in(column, name, within(ValueSet.points([value]), column.type))
-        sql, rows = scan_filter(point, ASKABLE), wanted_rows(point)
+        sql, rows = scanner_filter(point, ASKABLE), wanted_rows(point)
         assert rows
         if name in LEFT_TO_SPARK or (isinstance(value, str) and "\0" in value):
             assert sql is None
@@ -258,9 +258,9 @@ def test_bounds_move_outward_only() -> None:
         (-0.0, "(`float32` >= cast('-0.0' as float) AND `float32` <= cast('0.0' as float))"),
         (math.inf, "(`float32` >= cast('inf' as float) AND `float32` <= cast('inf' as float))"),
     ]:
-        assert scan_filter(ColumnIn(column, "", ValueSet.points([value])), ASKABLE) == sql
+        assert scanner_filter(ColumnIn(column, "", ValueSet.points([value])), ASKABLE) == sql
     third = ColumnIn(COLUMNS["float64"], "", ValueSet.points([Fraction(1, 3)]))
-    assert scan_filter(third, ASKABLE) == (
+    assert scanner_filter(third, ASKABLE) == (
         "(`float64` >= cast('0.33333333333333326' as double) AND `float64` <= cast('0.33333333333333337' as double))"
     )
 
@@ -268,7 +268,7 @@ def test_bounds_move_outward_only() -> None:
 def test_many_points_are_asked_coarsely(dataset: lance.LanceDataset) -> None:
     column = COLUMNS["int64"]
     many = column_in(column, "int64", within(ValueSet.points(range(-2000, 2000, 2), null=True), column.type))
-    sql = scan_filter(many, ASKABLE)
+    sql = scanner_filter(many, ASKABLE)
     assert sql is not None
     assert sql.count(">=") == 500
     assert wanted_rows(many) <= rows_of(dataset, sql) < set(range(TABLE.num_rows))
@@ -277,11 +277,11 @@ def test_many_points_are_asked_coarsely(dataset: lance.LanceDataset) -> None:
 def test_what_cannot_be_asked_is_left_out() -> None:
     number = ColumnIn(COLUMNS["int32"], "int32", ValueSet.points([5]))
     flag = ColumnIn(COLUMNS["flag"], "flag", ValueSet.points([True]))
-    asked = scan_filter(number, ASKABLE)
+    asked = scanner_filter(number, ASKABLE)
     assert asked == "(`int32` >= 5 AND `int32` <= 5)"
-    assert scan_filter(And((number, flag)), ASKABLE) == f"({asked})"
-    assert scan_filter(And((flag, flag)), ASKABLE) is None
-    assert scan_filter(Or((number, flag)), ASKABLE) is None
-    assert scan_filter(number, {}) is None
-    assert scan_filter(Anything(), ASKABLE) is None
-    assert scan_filter(Nothing(), ASKABLE) == "false"
+    assert scanner_filter(And((number, flag)), ASKABLE) == f"({asked})"
+    assert scanner_filter(And((flag, flag)), ASKABLE) is None
+    assert scanner_filter(Or((number, flag)), ASKABLE) is None
+    assert scanner_filter(number, {}) is None
+    assert scanner_filter(Anything(), ASKABLE) is None
+    assert scanner_filter(Nothing(), ASKABLE) == "false"

@@ -17,7 +17,7 @@ import penstock
 import penstock.lance
 from penstock.errors import UnsupportedError
 from penstock.lance.format.nested_hashes import nested_bytes
-from penstock.lance.format.schema_json import to_json
+from penstock.lance.format.schema_json import schema_to_json
 from support.lance_judges import client, in_order, listed_leaves
 
 
@@ -111,7 +111,7 @@ def test_a_nested_source_of_another_writer(spark: SparkSession, tmp_path: Path) 
     properties = {
         "lance.partitioning.enabled": "true",
         "lance.partitioning.partition-columns": json.dumps(columns),
-        "lance.partitioning.schema": to_json(schema),
+        "lance.partitioning.schema": schema_to_json(schema),
     }
     others = client(tmp_path)
     others.create_namespace(CreateNamespaceRequest(id=["n"], properties=properties))

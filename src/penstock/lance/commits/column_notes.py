@@ -9,51 +9,53 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidError
-from penstock.lance.commits.recovery import history
-from penstock.lance.format.dataset_store import Store
-from penstock.lance.format.definition import Definition
+from penstock.lance.commits.recovery import leaf_history
+from penstock.lance.format.dataset_store import DatasetStore
+from penstock.lance.format.definition import NamespaceDefinition
 from penstock.lance.format.leaf_columns import (
-    COLUMNS,
-    Known,
-    columns_text,
-    lance_fields,
+    COLUMN_NOTES,
+    ColumnNote,
+    column_notes_text,
+    lance_field_ids,
     leaf_columns,
-    matches,
-    noted_columns,
+    match_columns,
+    new_column_notes,
 )
-from penstock.lance.format.leaves import NOTED_VERSION, Leaf
-from penstock.lance.format.manifest import Entry
+from penstock.lance.format.leaves import COLUMN_NOTES_VERSION, Leaf
+from penstock.lance.format.manifest import ManifestEntry
 
 if TYPE_CHECKING:
     from lance import LanceDataset
 
 
-def is_noted(entry: Entry, leaf: Leaf) -> bool:
+def has_column_notes(entry: ManifestEntry, leaf: Leaf) -> bool:
     """Whether a leaf's entry surely tells what its columns are at the version that is read."""
-    return leaf.is_empty or (leaf.version is not None and leaf.noted is None and COLUMNS in entry.properties)
+    return leaf.is_empty or (leaf.version is not None and leaf.noted is None and COLUMN_NOTES in entry.properties)
 
 
-def entry_noting(definition: Definition, store: Store, entry: Entry, leaf: Leaf) -> Entry:
+def with_column_notes(
+    definition: NamespaceDefinition, store: DatasetStore, entry: ManifestEntry, leaf: Leaf
+) -> ManifestEntry:
     """The entry of a leaf that tells what its columns are now."""
     dataset = store.find(leaf.location, leaf.version)
     if dataset is None:
         return entry  # only declared, or gone
-    columns = leaf_columns(definition, leaf.object_id, dataset, known_now(definition, leaf, dataset))
-    text = columns_text(noted_columns(columns, dataset), definition, dataset.schema)
+    columns = leaf_columns(definition, leaf.object_id, dataset, current_column_notes(definition, leaf, dataset))
+    text = column_notes_text(new_column_notes(columns, dataset), definition, dataset.schema)
     version = str(dataset.version) if leaf.version is None else None
-    return entry.with_properties({COLUMNS: text, NOTED_VERSION: version})
+    return entry.with_properties({COLUMN_NOTES: text, COLUMN_NOTES_VERSION: version})
 
 
-def known_now(definition: Definition, leaf: Leaf, dataset: LanceDataset) -> tuple[Known, ...]:
+def current_column_notes(definition: NamespaceDefinition, leaf: Leaf, dataset: LanceDataset) -> tuple[ColumnNote, ...]:
     """What is known of a leaf's columns: nothing any more of one that was made anew since they were noted."""
     from lance import LanceOperation
 
     if leaf.noted is None or dataset.version <= leaf.noted:
         return leaf.columns
-    by_name = matches(definition, dataset.schema)
-    if matches(definition, dataset.schema, leaf.columns, lance_fields(dataset)) == by_name:
+    by_name = match_columns(definition, dataset.schema)
+    if match_columns(definition, dataset.schema, leaf.columns, lance_field_ids(dataset)) == by_name:
         return ()  # the names say the same: no need to look at what was done to it
-    steps = history(dataset, leaf.noted)
+    steps = leaf_history(dataset, leaf.noted)
     if any(isinstance(step.operation, LanceOperation.Overwrite) for step in steps):
         return ()
     if any(step.done is None for step in steps):

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConflictError, NotFoundError
-from penstock.lance.commits.leaf_records import brings_values, entry_showing, leaf_now
-from penstock.lance.commits.recovery import WRITE, healed, history, undone
-from penstock.lance.format.dataset_store import Store
-from penstock.lance.format.definition import Definition
-from penstock.lance.format.leaves import Leaf, leaf_of, missing_leaf
-from penstock.lance.format.manifest import READ_VERSION, Entry, Manifest, OutrunError, State
-from penstock.lance.format.object_ids import join, parts
+from penstock.lance.commits.leaf_records import leaf_at_dataset, may_misplace_rows, with_leaf_record
+from penstock.lance.commits.recovery import WRITE_ID, leaf_history, without_unfinished_writes, without_write
+from penstock.lance.format.dataset_store import DatasetStore
+from penstock.lance.format.definition import NamespaceDefinition
+from penstock.lance.format.leaves import Leaf, leaf_from_entry, missing_leaf_error
+from penstock.lance.format.manifest import READ_VERSION, Manifest, ManifestChangedError, ManifestEntry, ManifestState
+from penstock.lance.format.object_ids import join_object_id, object_id_parts
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -33,14 +33,14 @@ _PAUSE = 0.05
 
 
 @dataclass
-class Turn:
+class NamespaceCommit:
     """The right to commit, until `publish`."""
 
     manifest: Manifest
     name: str
-    definition: Definition
+    definition: NamespaceDefinition
     write_id: str
-    state: State
+    state: ManifestState
     beats: int = 0
     _renewed: float = field(default_factory=time.monotonic)
     _touched: list[Leaf] = field(default_factory=list)
@@ -50,13 +50,13 @@ class Turn:
         self._begun = self.state
 
     @property
-    def store(self) -> Store:
+    def store(self) -> DatasetStore:
         return self.manifest.store
 
     def leaf(self, object_id: str) -> Leaf | None:
         """A leaf as the manifest has it now."""
         entry = self.state.entry(object_id)
-        return None if entry is None else leaf_of(entry, self.name, self.definition.fields)
+        return None if entry is None else leaf_from_entry(entry, self.name, self.definition.fields)
 
     def pin(self, object_ids: Iterable[str]) -> None:
         """Let readers see leaves of other programs, which have no version to read, as they are before we commit."""
@@ -71,23 +71,23 @@ class Turn:
     def base(self, leaf: Leaf) -> LanceDataset | None:
         """The dataset to commit upon: what readers see, and what others than us have added to it since."""
         latest = self.store.find(leaf.location)
-        if leaf.is_empty and latest is not None and any(step.writer is None for step in history(latest, 0)):
+        if leaf.is_empty and latest is not None and any(step.writer is None for step in leaf_history(latest, 0)):
             raise ConflictError(f"leaf {leaf.object_id} was written to by another program meanwhile; run again")
         if latest is None and leaf.version:
-            raise missing_leaf(leaf, self.store)
+            raise missing_leaf_error(leaf, self.store)
         if latest is None or not leaf.version:
             return latest
         self._touched.append(leaf)
-        return latest if latest.version == leaf.version else healed(self.store, leaf, latest)
+        return latest if latest.version == leaf.version else without_unfinished_writes(self.store, leaf, latest)
 
     def unchanged(self, leaf: Leaf, base: LanceDataset, version: int) -> bool:
         """Whether a leaf's base holds just what the leaf held at a version."""
-        return leaf.version == version and all(step.writer is not None for step in history(base, version))
+        return leaf.version == version and all(step.writer is not None for step in leaf_history(base, version))
 
     def check_adopted(self, leaf: Leaf) -> None:
         """Refuse to remove a leaf with rows of other programs that nobody has seen yet."""
         latest = self.store.find(leaf.location) if leaf.version else None
-        if latest is not None and leaf.version and any(map(brings_values, history(latest, leaf.version))):
+        if latest is not None and leaf.version and any(map(may_misplace_rows, leaf_history(latest, leaf.version))):
             raise ConflictError(
                 f"leaf {leaf.object_id} has rows of another program that the namespace does not show yet; adopt() them"
                 " and run again"
@@ -101,7 +101,7 @@ class Turn:
         from lance.commit import CommitConflictError
 
         version = read_version if read_version is not None else 0 if base is None else base.version
-        transaction = Transaction(version, operation, transaction_properties={WRITE: self.write_id})
+        transaction = Transaction(version, operation, transaction_properties={WRITE_ID: self.write_id})
         options = dict(self.store.options) or None
         try:
             done = LanceDataset.commit(base or self.store.uri(location), transaction, storage_options=options)
@@ -117,15 +117,17 @@ class Turn:
     def check_alone(self, version: int, done: LanceDataset) -> None:
         """Refuse a commit that came after one of another writer of ours: one that was taken for dead."""
         others = done.version > version + 1 and [
-            step for step in history(done, version) if step.writer not in (None, self.write_id)
+            step for step in leaf_history(done, version) if step.writer not in (None, self.write_id)
         ]
         if others:
             raise ConflictError(f"{done.uri}: a writer that was silent for long came back meanwhile; run again")
 
-    def shown(self, entry: Entry, dataset: LanceDataset) -> Entry:
+    def shown(self, entry: ManifestEntry, dataset: LanceDataset) -> ManifestEntry:
         """A leaf's entry that shows this version of it: what others have done since the last one is adopted."""
-        leaf = leaf_of(entry, self.name, self.definition.fields)
-        return entry_showing(self.definition, entry, leaf_now(self.definition, self.store, leaf, dataset), dataset)
+        leaf = leaf_from_entry(entry, self.name, self.definition.fields)
+        return with_leaf_record(
+            self.definition, entry, leaf_at_dataset(self.definition, self.store, leaf, dataset), dataset
+        )
 
     def beat(self) -> None:
         """Show that this writer lives, if it has not done so for a while."""
@@ -133,11 +135,13 @@ class Turn:
             self.beats += 1
             self._change(lambda root: ([root.with_properties({WRITER: self._sign()})], []))
 
-    def publish(self, changed: Sequence[Entry], removed: Iterable[str], operation: str, **summary: object) -> int:
+    def publish(
+        self, changed: Sequence[ManifestEntry], removed: Iterable[str], operation: str, **summary: object
+    ) -> int:
         """Show all of it at once. The new version of the namespace."""
         gone = set(removed)
 
-        def final(root: Entry) -> tuple[list[Entry], list[str]]:
+        def final(root: ManifestEntry) -> tuple[list[ManifestEntry], list[str]]:
             own = next((entry for entry in changed if entry.object_id == self.name), root)
             others = [entry for entry in changed if entry.object_id != self.name and self._is_new(entry)]
             emptied = _emptied(self.state, self.name, gone, others)
@@ -155,19 +159,19 @@ class Turn:
         clean = set(self._pinned)
         for leaf in self._touched:
             try:
-                undone(self.store, leaf, self.store.dataset(leaf.location), self.write_id)
+                without_write(self.store, leaf, self.store.dataset(leaf.location), self.write_id)
             except Exception:
                 clean.discard(leaf.object_id)
         with suppress(Exception):
             unpinned = dict.fromkeys(clean)
             self._change(lambda root: ([root.with_properties({WRITER: None}), *self._set(READ_VERSION, unpinned)], []))
 
-    def _set(self, key: str, values: Mapping[str, str | None]) -> list[Entry]:
+    def _set(self, key: str, values: Mapping[str, str | None]) -> list[ManifestEntry]:
         """The entries of objects with a property of each set."""
         found = ((self.state.entry(object_id), value) for object_id, value in values.items())
         return [entry.with_properties({key: value}) for entry, value in found if entry is not None]
 
-    def _is_new(self, entry: Entry) -> bool:
+    def _is_new(self, entry: ManifestEntry) -> bool:
         """Whether an entry has to be written: not for a namespace that another program made meanwhile."""
         now = self.state.entry(entry.object_id)
         if entry.kind == "namespace":
@@ -190,16 +194,18 @@ class Turn:
                     " nothing of this write is visible: run it again"
                 )
             changed, removed = make(root)
-            with suppress(OutrunError):
+            with suppress(ManifestChangedError):
                 version = self.manifest.commit(self.state, changed, removed, properties)
                 self._renewed = time.monotonic()
                 return version
 
 
 @contextmanager
-def turn(manifest: Manifest, name: str, definition: Definition, write_id: str) -> Iterator[Turn]:
+def namespace_commit(
+    manifest: Manifest, name: str, definition: NamespaceDefinition, write_id: str
+) -> Iterator[NamespaceCommit]:
     """Wait for the other writers of a namespace, then commit. What fails leaves everything as it was."""
-    mine = Turn(manifest, name, definition, write_id, _acquired(manifest, name, definition, write_id))
+    mine = NamespaceCommit(manifest, name, definition, write_id, _acquired(manifest, name, definition, write_id))
     try:
         yield mine
     except BaseException:
@@ -207,7 +213,7 @@ def turn(manifest: Manifest, name: str, definition: Definition, write_id: str) -
         raise
 
 
-def _acquired(manifest: Manifest, name: str, definition: Definition, write_id: str) -> State:
+def _acquired(manifest: Manifest, name: str, definition: NamespaceDefinition, write_id: str) -> ManifestState:
     seen, since = "", time.monotonic()
     while True:
         state = manifest.state()
@@ -221,27 +227,31 @@ def _acquired(manifest: Manifest, name: str, definition: Definition, write_id: s
         if writer and time.monotonic() - since < _LEASE:
             time.sleep(_PAUSE)
             continue
-        with suppress(OutrunError):
+        with suppress(ManifestChangedError):
             manifest.commit(state, [root.with_properties({WRITER: f"{write_id}/0"})])
             return manifest.state()
 
 
-def _check_unchanged(name: str, definition: Definition, root: Entry) -> None:
+def _check_unchanged(name: str, definition: NamespaceDefinition, root: ManifestEntry) -> None:
     if any(root.properties.get(key) != text for key, text in definition.texts.items()):
         raise ConflictError(f"namespace {name!r} was changed by another writer meanwhile; open it and run again")
 
 
-def _emptied(state: State, name: str, removed: set[str], added: Sequence[Entry]) -> list[str]:
+def _emptied(state: ManifestState, name: str, removed: set[str], added: Sequence[ManifestEntry]) -> list[str]:
     """The namespaces between the root and leaves that nothing is in any more."""
     inside = {entry.object_id: entry for entry in state.below(name) if entry.object_id not in removed}
     inside |= {entry.object_id: entry for entry in added}
     used = {
-        join(parts(object_id)[:depth])
+        join_object_id(object_id_parts(object_id)[:depth])
         for object_id, entry in inside.items()
         if entry.kind == "table"
-        for depth in range(1, len(parts(object_id)))
+        for depth in range(1, len(object_id_parts(object_id)))
     }
-    above = {join(parts(gone)[:depth]) for gone in removed for depth in range(1, len(parts(gone)))} - {name}
+    above = {
+        join_object_id(object_id_parts(gone)[:depth])
+        for gone in removed
+        for depth in range(1, len(object_id_parts(gone)))
+    } - {name}
     return [
         object_id
         for object_id, entry in inside.items()

@@ -12,18 +12,18 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConflictError
-from penstock.lance.format.dataset_store import Store
-from penstock.lance.format.leaves import Leaf, missing_leaf
+from penstock.lance.format.dataset_store import DatasetStore
+from penstock.lance.format.leaves import Leaf, missing_leaf_error
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
 
-WRITE = "penstock.write"  # in the transactions of leaves: which of our writers made them
-_HEALED = "healed/"  # such a name, and the version that readers saw then
+WRITE_ID = "penstock.write"  # in the transactions of leaves: which of our writers made them
+_RECOVERY = "healed/"  # such a name, and the version that readers saw then
 
 
 @dataclass(frozen=True)
-class Step:
+class LeafStep:
     """The transaction that made a version; None where it is not known any more."""
 
     version: int
@@ -36,16 +36,16 @@ class Step:
     @property
     def writer(self) -> str | None:
         """The name of ours; None for other programs."""
-        return None if self.done is None else (self.done.transaction_properties or {}).get(WRITE)
+        return None if self.done is None else (self.done.transaction_properties or {}).get(WRITE_ID)
 
 
-def healed(store: Store, leaf: Leaf, latest: LanceDataset) -> LanceDataset:
+def without_unfinished_writes(store: DatasetStore, leaf: Leaf, latest: LanceDataset) -> LanceDataset:
     """The newest version of a leaf that readers see at `leaf.version`, without what is unfinished."""
-    done = f"{_HEALED}{leaf.version}"  # healed after another version, it may lack what readers see
+    done = f"{_RECOVERY}{leaf.version}"  # healed after another version, it may lack what readers see
     return _without(store, leaf, latest, lambda step: step.writer not in (None, done))
 
 
-def as_others_left(store: Store, leaf: Leaf) -> tuple[LanceDataset, bool]:
+def dataset_to_extend(store: DatasetStore, leaf: Leaf) -> tuple[LanceDataset, bool]:
     """A leaf to make fragments for: as readers see it, or, if other programs have changed it since, as those left it.
 
     And whether they have made it anew, with other fields.
@@ -53,29 +53,29 @@ def as_others_left(store: Store, leaf: Leaf) -> tuple[LanceDataset, bool]:
     assert leaf.version is not None
     latest = store.find(leaf.location)
     if latest is None:
-        raise missing_leaf(leaf, store)
+        raise missing_leaf_error(leaf, store)
     if latest.version == leaf.version:
         return latest, False
-    past = history(latest, leaf.version)
+    past = leaf_history(latest, leaf.version)
     theirs = next((step.version for step in past if step.writer is None), leaf.version)
     dataset = latest if theirs == latest.version else store.dataset(leaf.location, theirs)
-    return dataset, any(overwrites(step) for step in past if step.version <= theirs)
+    return dataset, any(is_overwrite(step) for step in past if step.version <= theirs)
 
 
-def undone(store: Store, leaf: Leaf, latest: LanceDataset, write_id: str) -> LanceDataset:
+def without_write(store: DatasetStore, leaf: Leaf, latest: LanceDataset, write_id: str) -> LanceDataset:
     """The leaf without what one writer did to it."""
     return _without(store, leaf, latest, lambda step: step.writer == write_id)
 
 
-def history(dataset: LanceDataset, since: int) -> list[Step]:
+def leaf_history(dataset: LanceDataset, since: int) -> list[LeafStep]:
     """What made a dataset of what it was at a version, the newest first, without what a restored version took back."""
     from lance import LanceOperation
 
     newest_first = _transactions(dataset, dataset.version - since)
-    found: list[Step] = []
+    found: list[LeafStep] = []
     version = dataset.version
     while version > since:
-        step = Step(version, newest_first[dataset.version - version])
+        step = LeafStep(version, newest_first[dataset.version - version])
         restored = step.operation.version if isinstance(step.operation, LanceOperation.Restore) else None
         if restored is not None and restored >= since:
             version = restored
@@ -103,19 +103,21 @@ def _transaction(dataset: LanceDataset, version: int) -> Transaction | None:
         return None
 
 
-def overwrites(step: Step) -> bool:
+def is_overwrite(step: LeafStep) -> bool:
     """Whether a leaf was made anew, with other fields, as far as is known."""
     from lance import LanceOperation
 
     return step.done is None or isinstance(step.operation, LanceOperation.Overwrite)
 
 
-def _without(store: Store, leaf: Leaf, latest: LanceDataset, unwanted: Callable[[Step], bool]) -> LanceDataset:
+def _without(
+    store: DatasetStore, leaf: Leaf, latest: LanceDataset, unwanted: Callable[[LeafStep], bool]
+) -> LanceDataset:
     """The leaf without some steps. Where there are only appends among them, in a way that no other writer notices."""
     from lance import LanceOperation
 
     assert leaf.version is not None
-    past = history(latest, leaf.version)
+    past = leaf_history(latest, leaf.version)
     appends = [step for step in past if unwanted(step) and isinstance(step.operation, LanceOperation.Append)]
     others = [step for step in past if unwanted(step) and step not in appends]
     if others:
@@ -127,7 +129,7 @@ def _without(store: Store, leaf: Leaf, latest: LanceDataset, unwanted: Callable[
 
 
 def _without_fragments(
-    store: Store, leaf: Leaf, latest: LanceDataset, appends: Sequence[Step], past: Sequence[Step]
+    store: DatasetStore, leaf: Leaf, latest: LanceDataset, appends: Sequence[LeafStep], past: Sequence[LeafStep]
 ) -> LanceDataset:
     from lance import LanceOperation
 
@@ -139,7 +141,7 @@ def _without_fragments(
     return _committed(store, leaf, latest, LanceOperation.Delete([], gone, "true")) if gone else latest
 
 
-def _restored(store: Store, leaf: Leaf, latest: LanceDataset, version: int) -> LanceDataset:
+def _restored(store: DatasetStore, leaf: Leaf, latest: LanceDataset, version: int) -> LanceDataset:
     from lance import LanceOperation
 
     done = _committed(store, leaf, latest, LanceOperation.Restore(version))
@@ -149,11 +151,11 @@ def _restored(store: Store, leaf: Leaf, latest: LanceDataset, version: int) -> L
     raise _at_the_same_moment(leaf)
 
 
-def _committed(store: Store, leaf: Leaf, latest: LanceDataset, operation: Any) -> LanceDataset:
+def _committed(store: DatasetStore, leaf: Leaf, latest: LanceDataset, operation: Any) -> LanceDataset:
     from lance import LanceDataset, Transaction
     from lance.commit import CommitConflictError
 
-    properties = {WRITE: f"{_HEALED}{leaf.version}"}
+    properties = {WRITE_ID: f"{_RECOVERY}{leaf.version}"}
     transaction = Transaction(latest.version, operation, transaction_properties=properties)
     try:
         return LanceDataset.commit(latest, transaction, storage_options=dict(store.options) or None)

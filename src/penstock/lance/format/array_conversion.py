@@ -32,7 +32,7 @@ _WIDER = {
 }
 
 
-def convert(
+def convert_array(
     array: pa.Array | pa.ChunkedArray, target: pa.DataType, column: str, leaf: str
 ) -> pa.Array | pa.ChunkedArray:
     """The array in the target type; InvalidError names the first value that is none of that type.
@@ -48,7 +48,7 @@ def convert(
     return _converted(array, target, place)
 
 
-def missing(length: int, target: pa.Field, leaf: str) -> pa.Array:
+def null_array(length: int, target: pa.Field, leaf: str) -> pa.Array:
     """NULLs for a column that the leaf, or the rows written to it, have not."""
     if not target.nullable:
         raise _Place(target.name, leaf).absent()

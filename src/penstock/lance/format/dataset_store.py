@@ -17,14 +17,14 @@ _RESERVED = ".lance-reserved"  # Lance's client puts it where a table will be
 
 
 @dataclass(frozen=True)
-class Store:
+class DatasetStore:
     """The root directory of a namespace, and the options by which Lance reaches it."""
 
     root: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold secrets
 
     @classmethod
-    def at(cls, root: str, options: Mapping[str, str] | None = None) -> Store:
+    def at(cls, root: str, options: Mapping[str, str] | None = None) -> DatasetStore:
         return cls(folder(absolute(root)), dict(options or {}))
 
     def uri(self, location: str) -> str:

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import InvalidError, NotFoundError, UnsupportedError
-from penstock.lance.format.field_ids import NEXT_ID, Source, field_id, numbered, sources_of
+from penstock.lance.format.field_ids import NEXT_ID, PartitionSource, field_id, partition_sources, with_field_ids
 from penstock.lance.format.nested_hashes import nested_bytes
-from penstock.lance.format.object_ids import encode
-from penstock.lance.format.schema_json import from_json, to_json
+from penstock.lance.format.object_ids import encode_value
+from penstock.lance.format.schema_json import schema_from_json, schema_to_json
 from penstock.partitioning import (
     MURMUR3,
     Bucket,
@@ -63,7 +63,7 @@ class PartitionField:
     @property
     def key(self) -> str:
         """What stands before the `=` in the names of partitions: `country`, `city_bucket`, `ts_year`."""
-        return encode(self._suffixed(self.name))
+        return encode_value(self._suffixed(self.name))
 
     @property
     def keys(self) -> frozenset[str]:
@@ -90,7 +90,7 @@ class PartitionField:
 
 
 @dataclass(frozen=True)
-class Definition:
+class NamespaceDefinition:
     """A namespace's schema, every field with its id in the metadata, and its partition fields."""
 
     schema: pa.Schema
@@ -100,8 +100,8 @@ class Definition:
     def id(self, name: str) -> int:
         return field_id(self.schema.field(name))
 
-    def source(self, number: int) -> Source:
-        return sources_of(self.schema)[number]
+    def source(self, number: int) -> PartitionSource:
+        return partition_sources(self.schema)[number]
 
     @property
     def next_id(self) -> int:
@@ -109,17 +109,17 @@ class Definition:
 
     def properties(self) -> dict[str, str]:
         """The properties of the root namespace."""
-        sources = sources_of(self.schema)
+        sources = partition_sources(self.schema)
         columns = [_to_json(field, sources) for field in self.fields]
-        return {ENABLED: "true", PARTITION_COLUMNS: json.dumps(columns), SCHEMA: to_json(self.schema)}
+        return {ENABLED: "true", PARTITION_COLUMNS: json.dumps(columns), SCHEMA: schema_to_json(self.schema)}
 
 
-def instants(type: Type) -> Type:
+def transform_type(type: Type) -> Type:
     """The type as transforms take it: every timestamp is one of microseconds, in UTC."""
     return _INSTANT if type.order is Order.TIMESTAMP else type
 
 
-def new_definition(schema: pa.Schema, columns: Sequence[Column], partitioned_by: Sequence[str]) -> Definition:
+def new_definition(schema: pa.Schema, columns: Sequence[Column], partitioned_by: Sequence[str]) -> NamespaceDefinition:
     """The definition of a new namespace; `columns` are the schema's, with its ids."""
     if not partitioned_by:
         raise InvalidError("a partitioned namespace needs at least one partition field: partitioned_by=['country']")
@@ -127,10 +127,10 @@ def new_definition(schema: pa.Schema, columns: Sequence[Column], partitioned_by:
     twice = next((text for i, text in enumerate(partitioned_by) if fields[i] in fields[:i]), None)
     if twice is not None:
         raise InvalidError(f"partitioned by {', '.join(partitioned_by)}: {twice} is there twice; leave one out")
-    return Definition(schema, fields)
+    return NamespaceDefinition(schema, fields)
 
 
-def read_definition(name: str, properties: Mapping[str, str]) -> Definition:
+def read_definition(name: str, properties: Mapping[str, str]) -> NamespaceDefinition:
     """The definition that a namespace's properties tell of."""
     if properties.get(ENABLED) != "true":
         raise InvalidError(
@@ -139,15 +139,15 @@ def read_definition(name: str, properties: Mapping[str, str]) -> Definition:
     absent = next((key for key in (SCHEMA, PARTITION_COLUMNS) if key not in properties), None)
     if absent is not None:
         raise InvalidError(f"namespace {name!r} has no property {absent}: its writer did not finish, or left it out")
-    own = from_json(properties[SCHEMA])
-    schema = numbered(own)
+    own = schema_from_json(properties[SCHEMA])
+    schema = with_field_ids(own)
     try:
         described = json.loads(properties[PARTITION_COLUMNS])
         if not described or not isinstance(described, list):
             raise ValueError("it is no list of at least one field")
-        sources = sources_of(schema)
+        sources = partition_sources(schema)
         fields = tuple(_from_json(item, sources, own is schema) for item in described)
-        return Definition(schema, fields, {key: properties[key] for key in (SCHEMA, PARTITION_COLUMNS)})
+        return NamespaceDefinition(schema, fields, {key: properties[key] for key in (SCHEMA, PARTITION_COLUMNS)})
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidError(f"namespace {name!r}: {PARTITION_COLUMNS} cannot be read ({error!r})") from None
 
@@ -178,7 +178,7 @@ def check_transform(transform: Transform, column: Column) -> None:
             f"{column.name} is a {column.type}, whose values have no text that names a partition;"
             f" partition by bucket(16, {column.name}) or another column"
         )
-    transform.check(replace(column, type=instants(column.type)))
+    transform.check(replace(column, type=transform_type(column.type)))
 
 
 def _found(name: str, columns: Sequence[Column], text: str) -> Column:
@@ -198,7 +198,7 @@ def _paths(columns: Sequence[Column], around: str = "") -> Iterator[tuple[Column
         yield from _paths(column.children, f"{around}{column.name}.")
 
 
-def _to_json(field: PartitionField, by_id: Mapping[int, Source]) -> dict[str, Any]:
+def _to_json(field: PartitionField, by_id: Mapping[int, PartitionSource]) -> dict[str, Any]:
     sources = list(field.sources)
     names = [by_id[number].name for number in sources]
     # A name is that of a column: of several columns there are the ids alone.
@@ -218,7 +218,7 @@ def _to_json(field: PartitionField, by_id: Mapping[int, Source]) -> dict[str, An
     return {**told, "function": function, "properties": properties}
 
 
-def _from_json(described: Mapping[str, Any], by_id: Mapping[int, Source], has_ids: bool) -> PartitionField:
+def _from_json(described: Mapping[str, Any], by_id: Mapping[int, PartitionSource], has_ids: bool) -> PartitionField:
     sources = _sources(described, by_id, has_ids)
     given = dict(described.get("properties") or {})
     transform, trusted = _transform(str(described["function"]), given)
@@ -232,7 +232,7 @@ def _from_json(described: Mapping[str, Any], by_id: Mapping[int, Source], has_id
     return PartitionField(str(name), sources, transform, trusted, given, columns)
 
 
-def _sources(described: Mapping[str, Any], by_id: Mapping[int, Source], has_ids: bool) -> tuple[int, ...]:
+def _sources(described: Mapping[str, Any], by_id: Mapping[int, PartitionSource], has_ids: bool) -> tuple[int, ...]:
     name = described.get("name")
     alone = described.get("source-id")
     ids = described.get("source-ids") or ([] if alone is None else [alone])

@@ -12,7 +12,7 @@ NEXT_ID = b"lance.partitioning.next-field-id"
 
 
 @dataclass(frozen=True)
-class Source:
+class PartitionSource:
     """A column, or a field of a struct, that partitions can be made of: the names on the way to it, and its type."""
 
     path: tuple[str, ...]
@@ -28,60 +28,60 @@ def field_id(item: pa.Field) -> int:
     return int(item.metadata[FIELD_ID])
 
 
-def with_id(item: pa.Field, number: int) -> pa.Field:
+def with_field_id(item: pa.Field, number: int) -> pa.Field:
     return item.with_metadata({**(item.metadata or {}), FIELD_ID: str(number).encode()})
 
 
-def with_next_id(schema: pa.Schema, number: int) -> pa.Schema:
+def with_next_field_id(schema: pa.Schema, number: int) -> pa.Schema:
     return schema.with_metadata({**(schema.metadata or {}), NEXT_ID: str(number).encode()})
 
 
-def numbered(schema: pa.Schema) -> pa.Schema:
+def with_field_ids(schema: pa.Schema) -> pa.Schema:
     """The schema with ids as Lance counts fields: from 0, parents before their children. Ids that are there stay."""
     if all(FIELD_ID in (item.metadata or {}) for item in schema) and NEXT_ID in (schema.metadata or {}):
         return schema
     numbers = list(_numbers(schema))
-    items = [with_id(item, number) for item, number in zip(schema, numbers[:-1], strict=True)]
-    return with_next_id(pa.schema(items, metadata=schema.metadata), numbers[-1])
+    items = [with_field_id(item, number) for item, number in zip(schema, numbers[:-1], strict=True)]
+    return with_next_field_id(pa.schema(items, metadata=schema.metadata), numbers[-1])
 
 
-def field_count(schema: pa.Schema) -> int:
+def fields_in_schema(schema: pa.Schema) -> int:
     """How many fields a schema has in Lance, nested ones included."""
     return list(_numbers(schema))[-1]
 
 
-def fields_within(kind: pa.DataType) -> int:
+def fields_in_type(kind: pa.DataType) -> int:
     """How many of Lance's fields a column of this type makes, itself included."""
     if pa.types.is_map(kind):
-        return 2 + fields_within(kind.key_type) + fields_within(kind.item_type)
+        return 2 + fields_in_type(kind.key_type) + fields_in_type(kind.item_type)
     if pa.types.is_struct(kind):
-        return 1 + sum(fields_within(item.type) for item in kind)
+        return 1 + sum(fields_in_type(item.type) for item in kind)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return 1 + fields_within(kind.value_type)
+        return 1 + fields_in_type(kind.value_type)
     return 1
 
 
-def children_ids(kind: pa.StructType, parent: int) -> Iterator[tuple[int, pa.Field]]:
+def struct_field_ids(kind: pa.StructType, parent: int) -> Iterator[tuple[int, pa.Field]]:
     """The fields of a struct with their ids, which follow that of the struct."""
     number = parent + 1
     for item in kind:
         yield number, item
-        number += fields_within(item.type)
+        number += fields_in_type(item.type)
 
 
-def sources_of(schema: pa.Schema) -> dict[int, Source]:
+def partition_sources(schema: pa.Schema) -> dict[int, PartitionSource]:
     """The columns and the fields of structs by id. A column's own id wins where counting gives it to a field too."""
-    found = {field_id(item): Source((item.name,), item.type) for item in schema}
+    found = {field_id(item): PartitionSource((item.name,), item.type) for item in schema}
     for item in schema:
-        for number, source in _inside(Source((item.name,), item.type), field_id(item)):
+        for number, source in _inside(PartitionSource((item.name,), item.type), field_id(item)):
             found.setdefault(number, source)
     return found
 
 
-def _inside(parent: Source, parent_id: int) -> Iterator[tuple[int, Source]]:
+def _inside(parent: PartitionSource, parent_id: int) -> Iterator[tuple[int, PartitionSource]]:
     if pa.types.is_struct(parent.type):
-        for number, item in children_ids(parent.type, parent_id):
-            source = Source((*parent.path, item.name), item.type)
+        for number, item in struct_field_ids(parent.type, parent_id):
+            source = PartitionSource((*parent.path, item.name), item.type)
             yield number, source
             yield from _inside(source, number)
 
@@ -91,5 +91,5 @@ def _numbers(schema: pa.Schema) -> Iterator[int]:
     number = 0
     for item in schema:
         yield number
-        number += fields_within(item.type)
+        number += fields_in_type(item.type)
     yield number

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from penstock.errors import InvalidError
-from penstock.lance.format.definition import Definition
+from penstock.lance.format.definition import NamespaceDefinition
 from penstock.lance.format.field_ids import FIELD_ID, field_id
 
 if TYPE_CHECKING:
     from lance import LanceDataset
 
-COLUMNS = "lance.partitioning.columns"
+COLUMN_NOTES = "lance.partitioning.columns"
 _MOST_NOTED = 100  # columns, if they have ids of their own: the manifest is written whole with every change.
 _NOT_OURS = -1
 
 
-class Known(NamedTuple):
+class ColumnNote(NamedTuple):
     """A column of a leaf when a writer of ours last saw it: the namespace's id or -1, Lance's, and its name."""
 
     id: int
@@ -33,41 +33,47 @@ class Known(NamedTuple):
     name: str
 
 
-def known_columns(properties: Mapping[str, str]) -> tuple[Known, ...]:
+def read_column_notes(properties: Mapping[str, str]) -> tuple[ColumnNote, ...]:
     """What a leaf's entry tells of its columns."""
-    return tuple(Known(*one) for one in json.loads(properties.get(COLUMNS, "[]")))
+    return tuple(ColumnNote(*one) for one in json.loads(properties.get(COLUMN_NOTES, "[]")))
 
 
-def noted_columns(columns: Mapping[int, str], dataset: LanceDataset) -> tuple[Known, ...]:
+def new_column_notes(columns: Mapping[int, str], dataset: LanceDataset) -> tuple[ColumnNote, ...]:
     """What is to be known of a leaf's columns, given which of them are the namespace's."""
     ids = {name: number for number, name in columns.items()}
-    return tuple(Known(ids.get(name, _NOT_OURS), number, name) for name, number in lance_fields(dataset).items())
+    return tuple(
+        ColumnNote(ids.get(name, _NOT_OURS), number, name) for name, number in lance_field_ids(dataset).items()
+    )
 
 
-def columns_text(known: Sequence[Known], definition: Definition, leaf: pa.Schema) -> str:
+def column_notes_text(known: Sequence[ColumnNote], definition: NamespaceDefinition, leaf: pa.Schema) -> str:
     """The text for a leaf's entry: of very many columns, those alone that their ids and names do not tell."""
     names = {field_id(item): item.name for item in definition.schema}
 
-    def tells(one: Known) -> bool:
+    def tells(one: ColumnNote) -> bool:
         return FIELD_ID in (leaf.field(one.name).metadata or {}) and names.get(one.id, one.name) == one.name
 
     return json.dumps(known if len(known) <= _MOST_NOTED else [one for one in known if not tells(one)])
 
 
-def lance_fields(dataset: LanceDataset) -> dict[str, int]:
+def lance_field_ids(dataset: LanceDataset) -> dict[str, int]:
     """Lance's id of each column."""
     return {item.name(): item.id() for item in dataset.lance_schema.fields()}
 
 
 def leaf_columns(
-    definition: Definition, leaf: str, dataset: LanceDataset, known: Sequence[Known], made_anew: bool = False
+    definition: NamespaceDefinition,
+    leaf: str,
+    dataset: LanceDataset,
+    known: Sequence[ColumnNote],
+    made_anew: bool = False,
 ) -> dict[int, str]:
     """The leaf's columns by the namespace's ids, those of columns that it has dropped among them.
 
     A leaf that was `made_anew` since the columns were noted counts its fields from the start. In doubt, an error.
     """
-    fields = {} if made_anew else lance_fields(dataset)
-    found = matches(definition, dataset.schema, known, fields)
+    fields = {} if made_anew else lance_field_ids(dataset)
+    found = match_columns(definition, dataset.schema, known, fields)
     names = {item.name for item in dataset.schema if FIELD_ID not in (item.metadata or {})}
     new = names - set(found.values()) - {one.name for one in known}
     lost = next((one for one in known if one.id not in (*found, _NOT_OURS) and _has(definition, one.id)), None)
@@ -79,8 +85,8 @@ def leaf_columns(
     return found
 
 
-def matches(
-    definition: Definition, leaf: pa.Schema, known: Sequence[Known] = (), fields: Mapping[str, int] = {}
+def match_columns(
+    definition: NamespaceDefinition, leaf: pa.Schema, known: Sequence[ColumnNote] = (), fields: Mapping[str, int] = {}
 ) -> dict[int, str]:
     """The leaf's columns by the namespace's ids, those of dropped columns among them.
 
@@ -107,7 +113,7 @@ def matches(
     return found
 
 
-def _has(definition: Definition, number: int) -> bool:
+def _has(definition: NamespaceDefinition, number: int) -> bool:
     return any(field_id(item) == number for item in definition.schema)
 
 
@@ -119,12 +125,12 @@ def former_names(item: pa.Field) -> list[str]:
     return list(json.loads((item.metadata or {}).get(_FORMER_NAMES, b"[]")))
 
 
-def renamed(item: pa.Field, name: str) -> pa.Field:
+def with_column_name(item: pa.Field, name: str) -> pa.Field:
     names = json.dumps([item.name, *former_names(item)]).encode()
     return item.with_name(name).with_metadata({**(item.metadata or {}), _FORMER_NAMES: names})
 
 
-def same_shape(definition: Definition, leaf: pa.Schema, columns: Mapping[int, str]) -> bool:
+def has_namespace_columns(definition: NamespaceDefinition, leaf: pa.Schema, columns: Mapping[int, str]) -> bool:
     """Whether a leaf's columns, so matched, are just the namespace's: none missing, none more, in the same types."""
     return len(leaf) == len(columns) == len(definition.schema) and all(
         columns.get(field_id(item)) == item.name and leaf.field(item.name).type == item.type
@@ -132,7 +138,7 @@ def same_shape(definition: Definition, leaf: pa.Schema, columns: Mapping[int, st
     )
 
 
-def leaf_schema(definition: Definition) -> pa.Schema:
+def new_leaf_schema(definition: NamespaceDefinition) -> pa.Schema:
     """The schema of a new leaf: the namespace's, without what only concerns the namespace."""
     return pa.schema(
         [

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.errors import NotFoundError
-from penstock.lance.format.dataset_store import Store
+from penstock.lance.format.dataset_store import DatasetStore
 from penstock.lance.format.definition import PartitionField
-from penstock.lance.format.leaf_columns import Known, known_columns
-from penstock.lance.format.manifest import READ_VERSION, Entry, State
-from penstock.lance.format.object_ids import encode, join, parts, split
+from penstock.lance.format.leaf_columns import ColumnNote, read_column_notes
+from penstock.lance.format.manifest import READ_VERSION, ManifestEntry, ManifestState
+from penstock.lance.format.object_ids import encode_value, join_object_id, object_id_parts, split_level
 
 VALUES = "lance.partitioning.values"
 UNCHECKED = "lance.partitioning.unchecked"
-NOTED_VERSION = "lance.partitioning.columns-version"
-Values = tuple[str | None, ...]
+COLUMN_NOTES_VERSION = "lance.partitioning.columns-version"
+PartitionValues = tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Leaf:
 
     object_id: str
     location: str
-    values: Values | None
+    values: PartitionValues | None
     version: int | None
     own: bool = True
-    columns: tuple[Known, ...] = ()  # as they were at that version, where a writer of ours has noted them
+    columns: tuple[ColumnNote, ...] = ()  # as they were at that version, where a writer of ours has noted them
     checked: bool = True
     noted: int | None = None  # the version that the columns were noted at, where that is not the one to read
 
@@ -43,18 +43,18 @@ class Leaf:
     @property
     def names(self) -> tuple[str, ...]:
         """What stands behind the `=` in the name of each level, letter for letter."""
-        levels = parts(self.object_id)[-len(self.values) :] if self.values else []
+        levels = object_id_parts(self.object_id)[-len(self.values) :] if self.values else []
         return tuple(level.partition("=")[2] for level in levels)
 
 
-def leaves_of(state: State, name: str, fields: Sequence[PartitionField]) -> list[Leaf]:
+def leaves_in(state: ManifestState, name: str, fields: Sequence[PartitionField]) -> list[Leaf]:
     """All tables inside the namespace."""
-    return [leaf_of(entry, name, fields) for entry in state.below(name) if entry.kind == "table"]
+    return [leaf_from_entry(entry, name, fields) for entry in state.below(name) if entry.kind == "table"]
 
 
-def leaf_of(entry: Entry, name: str, fields: Sequence[PartitionField]) -> Leaf:
-    version, noted = (entry.properties.get(key) for key in (READ_VERSION, NOTED_VERSION))
-    levels = parts(entry.object_id)[len(parts(name)) :]
+def leaf_from_entry(entry: ManifestEntry, name: str, fields: Sequence[PartitionField]) -> Leaf:
+    version, noted = (entry.properties.get(key) for key in (READ_VERSION, COLUMN_NOTES_VERSION))
+    levels = object_id_parts(entry.object_id)[len(object_id_parts(name)) :]
     recorded = _recorded(entry.properties, len(fields))
     values = recorded or _named(levels, fields)
     assert entry.location is not None  # of a table
@@ -64,13 +64,13 @@ def leaf_of(entry: Entry, name: str, fields: Sequence[PartitionField]) -> Leaf:
         values,
         int(version) if version else None,
         recorded is not None,
-        known_columns(entry.properties),
+        read_column_notes(entry.properties),
         UNCHECKED not in entry.properties,
         int(noted) if noted else None,
     )
 
 
-def missing_leaf(leaf: Leaf, store: Store) -> NotFoundError:
+def missing_leaf_error(leaf: Leaf, store: DatasetStore) -> NotFoundError:
     """The error for a leaf that the manifest names and another program has deleted or cleaned up."""
     if store.find(leaf.location) is None:
         return NotFoundError(
@@ -83,23 +83,25 @@ def missing_leaf(leaf: Leaf, store: Store) -> NotFoundError:
     )
 
 
-def object_id(name: str, fields: Sequence[PartitionField], values: Values) -> str:
+def leaf_object_id(name: str, fields: Sequence[PartitionField], values: PartitionValues) -> str:
     """The id of the leaf of these partition values: `events$country=US$city_bucket=3`."""
-    levels = [f"{field.key}={encode(value)}" for field, value in zip(fields, values, strict=True)]
-    return join([name, *levels])
+    levels = [f"{field.key}={encode_value(value)}" for field, value in zip(fields, values, strict=True)]
+    return join_object_id([name, *levels])
 
 
-def entries_for(name: str, fields: Sequence[PartitionField], values: Values, location: str) -> Iterator[Entry]:
+def new_leaf_entries(
+    name: str, fields: Sequence[PartitionField], values: PartitionValues, location: str
+) -> Iterator[ManifestEntry]:
     """The entries of a new leaf and of the namespaces that it is in."""
-    full = object_id(name, fields, values)
-    levels = parts(full)
+    full = leaf_object_id(name, fields, values)
+    levels = object_id_parts(full)
     for depth in range(1, len(values)):
-        prefix = join(levels[: len(levels) - len(values) + depth])
-        yield Entry(prefix, "namespace", None, {VALUES: json.dumps(values[:depth])})
-    yield Entry(full, "table", location, {VALUES: json.dumps(values)})
+        prefix = join_object_id(levels[: len(levels) - len(values) + depth])
+        yield ManifestEntry(prefix, "namespace", None, {VALUES: json.dumps(values[:depth])})
+    yield ManifestEntry(full, "table", location, {VALUES: json.dumps(values)})
 
 
-def _recorded(properties: Mapping[str, str], length: int) -> Values | None:
+def _recorded(properties: Mapping[str, str], length: int) -> PartitionValues | None:
     try:
         values = json.loads(properties.get(VALUES, "null"))
     except ValueError:
@@ -108,14 +110,14 @@ def _recorded(properties: Mapping[str, str], length: int) -> Values | None:
     return tuple(values) if plain and len(values) == length else None
 
 
-def _named(levels: Sequence[str], fields: Sequence[PartitionField]) -> Values | None:
+def _named(levels: Sequence[str], fields: Sequence[PartitionField]) -> PartitionValues | None:
     """The values that the names of another writer's leaf tell, if they can be understood."""
     if len(levels) != len(fields):
         return None
     values: list[str | None] = []
     for level, field in zip(levels, fields, strict=True):
         try:
-            key, value = split(level)
+            key, value = split_level(level)
         except ValueError:
             return None
         if key not in field.keys:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import NotFoundError
-from penstock.lance.format.dataset_store import Store
+from penstock.lance.format.dataset_store import DatasetStore
 from penstock.storage.filesystems import delete_file
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ READ_VERSION = "lance.partitioning.read-version"  # of a table: the one that rea
 
 
 @dataclass(frozen=True)
-class Entry:
+class ManifestEntry:
     """A namespace or a table; `location` is where the table's dataset is, below the root."""
 
     object_id: str
@@ -31,31 +31,31 @@ class Entry:
     location: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
 
-    def with_properties(self, changes: Mapping[str, str | None]) -> Entry:
+    def with_properties(self, changes: Mapping[str, str | None]) -> ManifestEntry:
         """The entry with some properties set, or removed by None."""
         merged = {**self.properties, **changes}
         return replace(self, properties={key: value for key, value in merged.items() if value is not None})
 
 
 @dataclass(frozen=True)
-class State:
+class ManifestState:
     """The manifest at one version."""
 
     version: int
     rows: pa.Table = field(repr=False)
 
-    def entry(self, object_id: str) -> Entry | None:
+    def entry(self, object_id: str) -> ManifestEntry | None:
         found = self.rows.filter(pc.equal(self.rows["object_id"], object_id)).to_pylist()
         return _entry(found[0]) if found else None
 
-    def below(self, object_id: str) -> list[Entry]:
+    def below(self, object_id: str) -> list[ManifestEntry]:
         """Everything inside a namespace, at any depth."""
         inside = pc.starts_with(self.rows["object_id"], object_id + "$")
         return [_entry(row) for row in self.rows.filter(inside).sort_by("object_id").to_pylist()]
 
 
 @dataclass(frozen=True)
-class Change:
+class ManifestChange:
     """A version of the manifest as one of our writers made it."""
 
     version: int
@@ -63,7 +63,7 @@ class Change:
     properties: Mapping[str, str]
 
 
-class OutrunError(Exception):
+class ManifestChangedError(Exception):
     """Another writer changed the manifest first."""
 
 
@@ -71,11 +71,11 @@ class OutrunError(Exception):
 class Manifest:
     """The manifest of one root."""
 
-    store: Store
+    store: DatasetStore
 
-    def state(self, version: int | None = None) -> State:
+    def state(self, version: int | None = None) -> ManifestState:
         dataset = self._dataset(version)
-        return State(dataset.version, _distinct(dataset.to_table()))
+        return ManifestState(dataset.version, _distinct(dataset.to_table()))
 
     def time_of(self, version: int) -> datetime:
         return _times(self._dataset())[version]
@@ -89,24 +89,28 @@ class Manifest:
             raise NotFoundError(f"no version at or before {time}; the oldest of {self.store.root} is of {first}")
         return max(found)
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[ManifestChange]:
         """What our writers did, the oldest first."""
         dataset = self._dataset()
         times = _times(dataset)
         newest_first = dataset.get_transactions(dataset.version)
         found = [
-            Change(done.read_version + 1, times[done.read_version + 1], done.transaction_properties)
+            ManifestChange(done.read_version + 1, times[done.read_version + 1], done.transaction_properties)
             for done in newest_first
             if done is not None and done.transaction_properties and done.read_version + 1 in times
         ]
         return found[::-1]
 
     def commit(
-        self, state: State, changed: Iterable[Entry], removed: Iterable[str] = (), properties: Mapping[str, str] = {}
+        self,
+        state: ManifestState,
+        changed: Iterable[ManifestEntry],
+        removed: Iterable[str] = (),
+        properties: Mapping[str, str] = {},
     ) -> int:
         """Put entries in place of those of the same id, and remove others, if nothing has changed since `state`.
 
-        The new version; `OutrunError` where another writer was first.
+        The new version; `ManifestChangedError` where another writer was first.
         """
         from lance import LanceDataset, LanceOperation, Transaction
         from lance.commit import CommitConflictError
@@ -123,7 +127,7 @@ class Manifest:
         except CommitConflictError as error:
             for file in (file for fragment in fragments for file in fragment.files):
                 delete_file(f"{uri}/data/{file.path}")
-            raise OutrunError(str(error)) from None
+            raise ManifestChangedError(str(error)) from None
 
     def _dataset(self, version: int | None = None) -> LanceDataset:
         try:
@@ -133,8 +137,8 @@ class Manifest:
             raise NotFoundError(f"{self.store.root} {wanted} ({str(error).splitlines()[0][:200]})") from None
 
 
-def _entry(row: Mapping[str, Any]) -> Entry:
-    return Entry(row["object_id"], row["object_type"], row["location"], json.loads(row["metadata"] or "{}"))
+def _entry(row: Mapping[str, Any]) -> ManifestEntry:
+    return ManifestEntry(row["object_id"], row["object_type"], row["location"], json.loads(row["metadata"] or "{}"))
 
 
 def _distinct(rows: pa.Table) -> pa.Table:
@@ -146,7 +150,7 @@ def _distinct(rows: pa.Table) -> pa.Table:
     ids = rows["object_id"].to_pylist()
     if len(set(ids)) == len(ids):
         return rows
-    chosen: dict[str, tuple[int, Entry]] = {}
+    chosen: dict[str, tuple[int, ManifestEntry]] = {}
     for place, entry in enumerate(map(_entry, rows.to_pylist())):
         _, other = chosen.get(entry.object_id, (place, None))
         if other is None or (entry.location == other.location and _shown(entry) > _shown(other)):
@@ -154,11 +158,11 @@ def _distinct(rows: pa.Table) -> pa.Table:
     return rows.take(pa.array(sorted(place for place, _ in chosen.values())))
 
 
-def _shown(entry: Entry) -> int:
+def _shown(entry: ManifestEntry) -> int:
     return int(entry.properties.get(READ_VERSION, -1))
 
 
-def _replaced(rows: pa.Table, changed: Mapping[str, Entry], removed: Iterable[str]) -> pa.Table:
+def _replaced(rows: pa.Table, changed: Mapping[str, ManifestEntry], removed: Iterable[str]) -> pa.Table:
     gone = pa.array([*changed, *removed], pa.string())
     kept = rows.filter(pc.invert(pc.is_in(rows["object_id"], value_set=gone)))
     old = {row["object_id"]: row for row in rows.filter(pc.is_in(rows["object_id"], value_set=gone)).to_pylist()}

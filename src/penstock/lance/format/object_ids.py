@@ -15,7 +15,7 @@ _LONGEST = 200  # bytes; file systems take 255, and writers add suffixes
 _SHORT, _LONG = 4, 16  # bytes of hashes
 
 
-def encode(text: str | None) -> str:
+def encode_value(text: str | None) -> str:
     """The text as a part of a name, which means nothing to paths or object ids; NULL has a name of its own."""
     if text is None:
         return HIVE_NULL
@@ -24,30 +24,30 @@ def encode(text: str | None) -> str:
     return _SPECIAL.sub(lambda match: _escaped(match[0]), text)
 
 
-def decode(name: str) -> str | None:
-    """The text that `encode` was given, or None for NULL; any other percent-encoding is understood too."""
+def decode_value(name: str) -> str | None:
+    """The text that `encode_value` was given, or None for NULL; any other percent-encoding is understood too."""
     return None if name == HIVE_NULL else _unescaped(name)
 
 
-def split(name: str) -> tuple[str, str | None]:
+def split_level(name: str) -> tuple[str, str | None]:
     """The field and the value of `field=value`."""
     field, equals, value = name.partition("=")
     if not equals:
         raise ValueError(f"{name!r} is no partition's name: it has no `=`")
-    return _unescaped(field), decode(value)
+    return _unescaped(field), decode_value(value)
 
 
-def join(parts: Iterable[str]) -> str:
+def join_object_id(parts: Iterable[str]) -> str:
     """The object id of an object by the names of its namespaces and its own."""
     return _SEPARATOR.join(parts)
 
 
-def parts(object_id: str) -> list[str]:
+def object_id_parts(object_id: str) -> list[str]:
     """The names of an object's namespaces and its own."""
     return object_id.split(_SEPARATOR)
 
 
-def directory(object_id: str) -> str:
+def leaf_directory(object_id: str) -> str:
     """The relative location of a leaf, always the same for the same id: a hash, and the id as far as it fits.
 
     Where the id does not fit, nothing but the hash tells leaves apart, so it is a long one.

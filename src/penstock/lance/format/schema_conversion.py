@@ -11,7 +11,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.lance.format.field_ids import children_ids, field_id
+from penstock.lance.format.field_ids import field_id, struct_field_ids
 from penstock.schema.columns import Column
 from penstock.spark.schemas import SchemaLike, columns_of, struct_of
 
@@ -40,7 +40,7 @@ def arrow_type(kind: str | T.DataType | pa.DataType) -> pa.DataType:
     return arrow_schema(f"c {kind}").field(0).type if isinstance(kind, str) else to_arrow_type(kind, timezone="UTC")
 
 
-def columns_for(spark: SparkSession, schema: pa.Schema) -> tuple[Column, ...]:
+def namespace_columns(spark: SparkSession, schema: pa.Schema) -> tuple[Column, ...]:
     """The columns of a namespace's schema, with its ids, and those of the fields of structs.
 
     Fields inside of lists and maps have negative ones: no partition is made of them.
@@ -80,7 +80,7 @@ def _numbered(
     """The fields inside of a column; of a column with no number of its own, they have none either."""
     inside: list[tuple[int | None, pa.DataType]] = [(None, pa.null())] * len(parent.children)
     if pa.types.is_struct(kind) and number is not None:
-        inside = [(one if one not in taken else None, item.type) for one, item in children_ids(kind, number)]
+        inside = [(one if one not in taken else None, item.type) for one, item in struct_field_ids(kind, number)]
         taken.update(one for one, _ in inside if one is not None)
     return tuple(
         replace(

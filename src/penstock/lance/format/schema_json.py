@@ -16,7 +16,7 @@ import pyarrow.types as kinds
 
 from penstock.errors import InvalidError, UnsupportedError
 
-EXACT = "penstock:arrow-schema"
+EXACT_SCHEMA = "penstock:arrow-schema"
 _NAMED = {
     "null": pa.null(),
     "bool": pa.bool_(),
@@ -68,18 +68,18 @@ _SIZED = {"fixed_size_binary", "fixed_size_list", *_DECIMALS}
 _EXTENSION = "ARROW:extension:name"
 
 
-def to_json(schema: pa.Schema) -> str:
-    """The schema as a JsonArrowSchema that `from_json` turns into an equal one."""
-    metadata = {key: text for key, text in _texts(schema.metadata).items() if key != EXACT}
+def schema_to_json(schema: pa.Schema) -> str:
+    """The schema as a JsonArrowSchema that `schema_from_json` turns into an equal one."""
+    metadata = {key: text for key, text in _texts(schema.metadata).items() if key != EXACT_SCHEMA}
     plain = schema.with_metadata(
-        {key: value for key, value in (schema.metadata or {}).items() if key != EXACT.encode()}
+        {key: value for key, value in (schema.metadata or {}).items() if key != EXACT_SCHEMA.encode()}
     )
     exact = b64encode(plain.serialize().to_pybytes()).decode()
     fields = [_field_json(field, field.name) for field in schema]
-    return json.dumps({"fields": fields, "metadata": metadata | {EXACT: exact}}, ensure_ascii=False)
+    return json.dumps({"fields": fields, "metadata": metadata | {EXACT_SCHEMA: exact}}, ensure_ascii=False)
 
 
-def from_json(text: str) -> pa.Schema:
+def schema_from_json(text: str) -> pa.Schema:
     """The schema that a JsonArrowSchema describes, whoever wrote it.
 
     What its JSON cannot say, and no exact schema adds, is taken as microseconds without time zone.
@@ -90,7 +90,7 @@ def from_json(text: str) -> pa.Schema:
         raise InvalidError(f"the namespace's schema is no JSON ({error}); write a JsonArrowSchema") from error
     fields = _member(node, "fields", list, "the schema")
     metadata = _metadata(node, "the schema")
-    exact = _exact(metadata.pop(EXACT, None))
+    exact = _exact(metadata.pop(EXACT_SCHEMA, None))
     known = {(field.name, _shape(_type_json(field.type, field.name))): field for field in exact}
     if _texts(exact.metadata) == metadata:
         metadata = exact.metadata
@@ -104,7 +104,8 @@ def _exact(encoded: str | None) -> pa.Schema:
         return pa.ipc.read_schema(pa.py_buffer(b64decode(encoded, validate=True)))
     except (ValueError, OSError, pa.ArrowException) as error:
         raise InvalidError(
-            f"the schema's metadata {EXACT} is no Arrow schema ({error}); remove it to read the JSON's types alone"
+            f"the schema's metadata {EXACT_SCHEMA} is no Arrow schema ({error}); remove it to read the JSON's types"
+            " alone"
         ) from error
 
 

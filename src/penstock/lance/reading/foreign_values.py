@@ -20,8 +20,8 @@ from penstock.predicates.domains import grid
 from penstock.predicates.values import NOT_NULL, Cut, Interval, Scalar, ValueSet, interval
 from penstock.schema.types import Order, Type
 
-PARTS: tuple[type[Transform], ...] = (Year, Month, Day, Hour)  # the coarsest first
-CALENDAR: dict[type[Transform], tuple[int, int]] = {Month: (1, 12), Day: (1, 31), Hour: (0, 23)}
+CALENDAR_PARTS: tuple[type[Transform], ...] = (Year, Month, Day, Hour)  # the coarsest first
+CALENDAR_RANGES: dict[type[Transform], tuple[int, int]] = {Month: (1, 12), Day: (1, 31), Hour: (0, 23)}
 _NULLS = {"", "null", "none", "nil", "na", "n", "nan", "nat", "undefined", "unknown", "missing", "hivedefaultpartition"}
 _MOST_DIGITS = 38
 _PUNCTUATION = re.compile(r"[\W_]+")
@@ -48,7 +48,7 @@ def may_hold_times(parts: Sequence[tuple[Calendar, str]], type: Type, wanted: Va
     if wanted.null:
         return True
     if all(spells_null(name) for _, name in parts):
-        return reaches_ends(wanted, type)
+        return holds_infinite_time(wanted, type)
     times = _times(tuple(parts))
     return not times or any(one.meets(wanted, type) for one in times)  # a name that no reading explains says nothing
 
@@ -58,13 +58,13 @@ def spells_null(name: str) -> bool:
     return any(_PUNCTUATION.sub("", text).casefold() in _NULLS for text in _texts(name))
 
 
-def reaches_ends(values: ValueSet, type: Type) -> bool:
+def holds_infinite_time(values: ValueSet, type: Type) -> bool:
     """Whether a set holds a time that is no date any more: its calendar parts are NULL."""
     far = 2**31 - 1 if type.order is Order.DATE else 2**63 - 1
     return far in values or -far in values
 
 
-def span(parts: Sequence[int]) -> tuple[int, int]:
+def calendar_span(parts: Sequence[int]) -> tuple[int, int]:
     """The microseconds of a year, of a month of it, of a day or of an hour."""
     match parts:
         case [year]:
@@ -75,14 +75,14 @@ def span(parts: Sequence[int]) -> tuple[int, int]:
         case [year, month, day]:
             start = _checked(year, month, day)
             return start * DAY, (start + 1) * DAY
-    first, last = CALENDAR[Hour]
+    first, last = CALENDAR_RANGES[Hour]
     if not first <= parts[3] <= last:
         raise ValueError(f"no hour {parts[3]}")
     start = _checked(parts[0], parts[1], parts[2]) * DAY + parts[3] * HOUR
     return start, start + HOUR
 
 
-def within_span(wanted: ValueSet, micros: tuple[int, int], type: Type) -> ValueSet:
+def times_within(wanted: ValueSet, micros: tuple[int, int], type: Type) -> ValueSet:
     """The wanted times of a column between two moments."""
     unit = DAY if type.order is Order.DATE else 1
     start, end = micros
@@ -166,14 +166,14 @@ def _readings(part: Calendar, name: str) -> Iterator[_Reading]:
         number = int(unquote(name))
     except ValueError:
         return
-    first, last = CALENDAR.get(part.__class__, (number, number))
+    first, last = CALENDAR_RANGES.get(part.__class__, (number, number))
     if first <= number <= last:
         yield number
     match part:
         case Year():
             yield 1970 + number
         case Month():
-            yield span([1970 + number // 12, number % 12 + 1])
+            yield calendar_span([1970 + number // 12, number % 12 + 1])
         case Day():
             yield number * DAY, (number + 1) * DAY
         case Hour():
@@ -188,7 +188,7 @@ class _Times:
     parts: tuple[tuple[Calendar, int], ...]
 
     def meets(self, wanted: ValueSet, type: Type) -> bool:
-        left = wanted if self.span is None else within_span(wanted, self.span, type)
+        left = wanted if self.span is None else times_within(wanted, self.span, type)
         if left.empty:
             return False
         allowed = [(part.project(left, type), number) for part, number in self.parts]
@@ -209,9 +209,9 @@ def _combined(parts: Sequence[Calendar], choice: Sequence[_Reading]) -> _Times |
     numbers = {part: one for part, one in zip(parts, choice, strict=True) if isinstance(one, int)}
     spans = [one for one in choice if not isinstance(one, int)]
     by_kind: dict[type[Transform], Calendar] = {part.__class__: part for part in numbers}
-    chain = list(takewhile(lambda kind: kind in by_kind, PARTS))
+    chain = list(takewhile(lambda kind: kind in by_kind, CALENDAR_PARTS))
     try:
-        spans += [span([numbers[by_kind[kind]] for kind in chain])] if chain else []
+        spans += [calendar_span([numbers[by_kind[kind]] for kind in chain])] if chain else []
     except ValueError:
         return None
     start, end = max((one[0] for one in spans), default=None), min((one[1] for one in spans), default=None)

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import PenstockError
-from penstock.lance.format.definition import Definition, instants
+from penstock.lance.format.definition import NamespaceDefinition, transform_type
 from penstock.lance.format.field_ids import field_id
-from penstock.lance.format.leaf_columns import same_shape
+from penstock.lance.format.leaf_columns import has_namespace_columns
 from penstock.lance.format.leaves import Leaf
 from penstock.lance.format.partition_values import field_texts, source_array
-from penstock.lance.reading.leaf_pruning import Pruner
-from penstock.lance.reading.leaf_scan import LEAF, Scan
+from penstock.lance.reading.leaf_pruning import LeafPruner
+from penstock.lance.reading.leaf_scan import LEAF, LeafScan
 from penstock.partitioning import Bucket, Hash, Unknown
 from penstock.partitioning.arrow import plain, stored
 from penstock.predicates import And, ColumnIn
@@ -28,13 +28,13 @@ from penstock.schema.columns import Column
 from penstock.spark.file_tasks import raised_by_tasks
 from penstock.spark.workers import map_in_workers
 
-REPORT = "leaf string, problem string, rows bigint, detail string"
+PROBLEM_SCHEMA = "leaf string, problem string, rows bigint, detail string"
 _COUNTED = "leaf string, rows bigint"
 _COUNTED_ARROW = pa.schema([("leaf", pa.string()), ("rows", pa.int64())])
 _THREADS = 8
 
 
-class Finding(NamedTuple):
+class LeafProblem(NamedTuple):
     """Something that is wrong with a leaf."""
 
     leaf: str
@@ -44,10 +44,10 @@ class Finding(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CheckJob:
+class MisplacedRowJob:
     """Rows of the partition columns, with the leaf of each, in; how many of a leaf's rows do not belong there out."""
 
-    definition: Definition
+    definition: NamespaceDefinition
     columns: Mapping[int, Column]
     leaves: Mapping[str, Leaf]
 
@@ -82,7 +82,7 @@ class CheckJob:
         ids = self._plain_sources()
         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
         arrays = [
-            stored(plain(source_array(columns, self.definition, number)), instants(self.columns[number].type))
+            stored(plain(source_array(columns, self.definition, number)), transform_type(self.columns[number].type))
             for number in ids
         ]
         values = zip(*(array.to_pylist() for array in arrays), strict=True) if arrays else [()] * rows.num_rows
@@ -96,28 +96,28 @@ class CheckJob:
     def _belongs(self, row: Mapping[int, Scalar], leaf: Leaf) -> bool:
         """Whether a filter that only this row passes would read its leaf: names can be spelled in several ways."""
         wanted = And(tuple(ColumnIn(self.columns[number], "", self._alone(number, row[number])) for number in row))
-        return bool(Pruner(self.definition.fields, self.columns).kept([leaf], wanted))
+        return bool(LeafPruner(self.definition.fields, self.columns).kept([leaf], wanted))
 
     def _alone(self, number: int, value: Scalar) -> ValueSet:
         if value is None:
             return NULL
-        return NAN if value != value else within(ValueSet.points([value]), instants(self.columns[number].type))
+        return NAN if value != value else within(ValueSet.points([value]), transform_type(self.columns[number].type))
 
 
-def misplaced_rows(scan: Scan) -> dict[str, int]:
+def misplaced_rows(scan: LeafScan) -> dict[str, int]:
     """How many rows of each leaf do not belong there, counted by Spark's tasks, of the leaves that have such rows."""
     leaves = {leaf.object_id: replace(leaf, checked=True) for leaf in scan.leaves}
     names = dict.fromkeys(
         scan.definition.source(number).path[0] for field in scan.definition.fields for number in field.sources
     )
-    job = CheckJob(scan.definition, scan.columns_by_id, leaves)
+    job = MisplacedRowJob(scan.definition, scan.columns_by_id, leaves)
     rows = scan.frame(addresses=True).select(*(f"`{name}`" for name in names), LEAF)
     with raised_by_tasks():
         counted = map_in_workers(rows, job, _COUNTED).groupBy("leaf").sum("rows").collect()
     return {row[0]: row[1] for row in counted}
 
 
-def leaves_to_align(scan: Scan) -> list[Leaf]:
+def leaves_to_align(scan: LeafScan) -> list[Leaf]:
     """Leaves whose columns are not the namespace's, or with rows that do not belong there, or may not."""
     with ThreadPoolExecutor(_THREADS) as pool:
         datasets = list(pool.map(scan.dataset, scan.leaves))
@@ -129,11 +129,11 @@ def leaves_to_align(scan: Scan) -> list[Leaf]:
         for leaf, dataset in there
         if not leaf.checked
         or leaf.object_id in misplaced
-        or not same_shape(scan.definition, dataset.schema, scan.columns_of(leaf, dataset))
+        or not has_namespace_columns(scan.definition, dataset.schema, scan.columns_of(leaf, dataset))
     ]
 
 
-def findings(scan: Scan) -> list[Finding]:
+def leaf_problems(scan: LeafScan) -> list[LeafProblem]:
     """All that is wrong, leaf by leaf."""
     with ThreadPoolExecutor(_THREADS) as pool:
         seen = list(pool.map(lambda leaf: _looked_at(scan, leaf), scan.leaves))
@@ -141,11 +141,11 @@ def findings(scan: Scan) -> list[Finding]:
     readable = [leaf for leaf, (_, is_readable) in zip(scan.leaves, seen, strict=True) if is_readable]
     for leaf, rows in sorted(misplaced_rows(scan.only(readable)).items()) if readable else []:
         detail = "their partition values are not the leaf's: align() moves them to their leaves"
-        found.append(Finding(leaf, "misplaced rows", rows, detail))
+        found.append(LeafProblem(leaf, "misplaced rows", rows, detail))
     return sorted(found, key=lambda one: (one.leaf, one.problem))
 
 
-def _looked_at(scan: Scan, leaf: Leaf) -> tuple[list[Finding], bool]:
+def _looked_at(scan: LeafScan, leaf: Leaf) -> tuple[list[LeafProblem], bool]:
     """What is wrong with a leaf apart from its rows, and whether those can be read."""
     try:
         dataset = scan.dataset(leaf)
@@ -153,18 +153,20 @@ def _looked_at(scan: Scan, leaf: Leaf) -> tuple[list[Finding], bool]:
             return [], False
         columns = scan.columns_of(leaf, dataset)
     except PenstockError as error:
-        return [Finding(leaf.object_id, "unreadable", None, str(error))], False
+        return [LeafProblem(leaf.object_id, "unreadable", None, str(error))], False
     found = []
     odd = _odd_columns(scan.definition, dataset.schema, columns)
     if odd:
-        found.append(Finding(leaf.object_id, "columns", None, f"{'; '.join(odd)}: align() gives it the namespace's"))
+        found.append(
+            LeafProblem(leaf.object_id, "columns", None, f"{'; '.join(odd)}: align() gives it the namespace's")
+        )
     if leaf.version and dataset.latest_version != leaf.version:
         detail = f"readers see version {leaf.version} of {dataset.latest_version}: adopt() shows the newest"
-        found.append(Finding(leaf.object_id, "not adopted", None, detail))
+        found.append(LeafProblem(leaf.object_id, "not adopted", None, detail))
     return found, True
 
 
-def _odd_columns(definition: Definition, leaf: pa.Schema, columns: Mapping[int, str]) -> list[str]:
+def _odd_columns(definition: NamespaceDefinition, leaf: pa.Schema, columns: Mapping[int, str]) -> list[str]:
     odd: list[str] = []
     for item in definition.schema:
         name = columns.get(field_id(item))

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.lance.format.definition import PartitionField, instants
-from penstock.lance.format.leaves import Leaf, Values
+from penstock.lance.format.definition import PartitionField, transform_type
+from penstock.lance.format.leaves import Leaf, PartitionValues
 from penstock.lance.reading.foreign_values import (
-    CALENDAR,
-    PARTS,
+    CALENDAR_PARTS,
+    CALENDAR_RANGES,
+    calendar_span,
+    holds_infinite_time,
     may_hold,
     may_hold_times,
-    reaches_ends,
-    span,
-    within_span,
+    times_within,
 )
 from penstock.partitioning import Calendar, Hash, Transform, Unknown
 from penstock.partitioning.texts import read_text
@@ -23,11 +23,11 @@ from penstock.predicates.values import Scalar, ValueSet
 from penstock.schema.columns import Column
 from penstock.schema.types import Order, Type
 
-Test = Callable[[Leaf], bool]
+LeafTest = Callable[[Leaf], bool]
 
 
 @dataclass(frozen=True)
-class Pruner:
+class LeafPruner:
     """The partition fields of a namespace, and its columns by id.
 
     Leaves of ours have just the values that our transforms make; those of others may have been named by any reading.
@@ -49,14 +49,14 @@ class Pruner:
             fields = [
                 field if field.sources == sources else replace(field, transform=Unknown("")) for field in self.fields
             ]  # others say nothing
-            pruned = len(leaves) - len(Pruner(fields, self.columns).kept(leaves, implication))
+            pruned = len(leaves) - len(LeafPruner(fields, self.columns).kept(leaves, implication))
             if pruned:
                 names = ", ".join(self.columns[number].name for number in sources)
                 own = [field.transform.describe(names) for field in self.fields if field.sources == sources]
                 found[", ".join(own)] = pruned
         return found
 
-    def _test(self, implication: Implication) -> Test:
+    def _test(self, implication: Implication) -> LeafTest:
         match implication:
             case Anything():
                 return lambda leaf: True
@@ -72,36 +72,36 @@ class Pruner:
                 tests = self._of_column(implication)
                 return lambda leaf: all(test(leaf) for test in tests)
 
-    def _of_column(self, wanted: ColumnIn) -> list[Test]:
-        type = instants(wanted.column.type)
-        tests: list[Test] = []
+    def _of_column(self, wanted: ColumnIn) -> list[LeafTest]:
+        type = transform_type(wanted.column.type)
+        tests: list[LeafTest] = []
         for place, field in enumerate(self.fields):
             if field.sources != (wanted.column.id,):
                 continue
             tests.append(_named_test(place, field, type, wanted.values))
             projected = field.transform.project(wanted.values, type) if field.trusted else None
             if projected is not None:
-                null = wanted.values.null or (projected.null and reaches_ends(wanted.values, type))
+                null = wanted.values.null or (projected.null and holds_infinite_time(wanted.values, type))
                 tests.append(_membership(place, projected, field.transform, type, null))
         if type.order in (Order.DATE, Order.TIMESTAMP):
             tests += [self._span_test(wanted, type), self._named_times_test(wanted, type)]
         return tests
 
-    def _of_several(self, children: Sequence[Implication]) -> list[Test]:
+    def _of_several(self, children: Sequence[Implication]) -> list[LeafTest]:
         """Tests of fields made of several columns, each of which has its condition."""
         by_id = {child.column.id: child for child in children if isinstance(child, ColumnIn)}
-        tests: list[Test] = []
+        tests: list[LeafTest] = []
         for place, field in enumerate(self.fields):
             known = field.trusted and isinstance(field.transform, Hash)
             if not known or len(field.sources) < 2 or not all(number in by_id for number in field.sources):
                 continue
-            types = [instants(by_id[number].column.type) for number in field.sources]
+            types = [transform_type(by_id[number].column.type) for number in field.sources]
             projected = field.transform.project_together([by_id[number].values for number in field.sources], types)
             if projected is not None:
                 tests.append(_membership(place, projected, field.transform, types[0], projected.null))
         return tests
 
-    def _span_test(self, wanted: ColumnIn, type: Type) -> Test:
+    def _span_test(self, wanted: ColumnIn, type: Type) -> LeafTest:
         """A test by the time that year, month, day and hour of a leaf make together."""
         places = {
             field.transform.__class__: place
@@ -109,7 +109,7 @@ class Pruner:
             if field.sources == (wanted.column.id,) and field.trusted
         }
         chain = []
-        for part in PARTS:
+        for part in CALENDAR_PARTS:
             if part not in places:
                 break
             chain.append(places[part])
@@ -119,14 +119,14 @@ class Pruner:
             if not leaf.own or not texts or None in texts:
                 return True
             try:
-                micros = span([int(text) for text in texts if text is not None])
+                micros = calendar_span([int(text) for text in texts if text is not None])
             except ValueError:
                 return True
-            return not within_span(wanted.values, micros, type).empty
+            return not times_within(wanted.values, micros, type).empty
 
         return test
 
-    def _named_times_test(self, wanted: ColumnIn, type: Type) -> Test:
+    def _named_times_test(self, wanted: ColumnIn, type: Type) -> LeafTest:
         """The same of leaves that others have named."""
         parts = [
             (field.transform, place)
@@ -142,12 +142,12 @@ class Pruner:
         return test
 
 
-def _values(leaf: Leaf) -> Values:
+def _values(leaf: Leaf) -> PartitionValues:
     assert leaf.values is not None  # or it would not be asked
     return leaf.values
 
 
-def _named_test(place: int, field: PartitionField, type: Type, wanted: ValueSet) -> Test:
+def _named_test(place: int, field: PartitionField, type: Type, wanted: ValueSet) -> LeafTest:
     """Whether a leaf's name, by any reading, lets it hold a wanted value; asked where its value is not surely ours."""
     known: dict[str, bool] = {}
 
@@ -162,7 +162,7 @@ def _named_test(place: int, field: PartitionField, type: Type, wanted: ValueSet)
     return test
 
 
-def _membership(place: int, allowed: ValueSet, transform: Transform, type: Type, null: bool) -> Test:
+def _membership(place: int, allowed: ValueSet, transform: Transform, type: Type, null: bool) -> LeafTest:
     """Whether a leaf's value, which stands at a place of its key, is one of those; one that cannot be read may be."""
     known: dict[str | None, bool] = {None: null}
 
@@ -183,7 +183,7 @@ def _membership(place: int, allowed: ValueSet, transform: Transform, type: Type,
 def _value(text: str, transform: Transform, type: Type) -> Scalar:
     """The partition value of a text; ValueError for numbers of another writer that are no part of a calendar."""
     value = read_text(text, transform.result(type))
-    first, last = CALENDAR.get(transform.__class__, (value, value))
+    first, last = CALENDAR_RANGES.get(transform.__class__, (value, value))
     if not first <= value <= last and value == value:
         raise ValueError(f"{transform} {text}")
     return value

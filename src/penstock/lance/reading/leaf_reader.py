@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.lance.format.array_conversion import convert
-from penstock.lance.format.dataset_store import Store
+from penstock.lance.format.array_conversion import convert_array
+from penstock.lance.format.dataset_store import DatasetStore
 
 if TYPE_CHECKING:
     from lance import LanceDataset
     from lance.fragment import LanceFragment
 
-FRAGMENT = (
+FRAGMENT_SCHEMA = (
     T.StructType()
     .add("leaf", T.StringType())
     .add("location", T.StringType())
@@ -29,20 +29,20 @@ FRAGMENT = (
 )
 
 
-def fragment_of(dataset: LanceDataset, number: int) -> LanceFragment:
+def leaf_fragment(dataset: LanceDataset, number: int) -> LanceFragment:
     found = dataset.get_fragment(number)
     assert found is not None  # the driver saw it in this version
     return found
 
 
 @dataclass(frozen=True)
-class Reader:
-    """Rows of `FRAGMENT` in, rows of the namespace out: columns that are not read are NULL.
+class LeafReader:
+    """Rows of `FRAGMENT_SCHEMA` in, rows of the namespace out: columns that are not read are NULL.
 
     With `addresses`, each row ends in its leaf's id and its address there.
     """
 
-    store: Store
+    store: DatasetStore
     types: Sequence[pa.DataType]  # the namespace's own
     shown: pa.Schema  # the same columns as Spark takes them
     addresses: bool = False
@@ -59,7 +59,7 @@ class Reader:
         scanner = dataset.scanner(
             columns=list(columns.values()),
             filter=job["filter"],
-            fragments=[fragment_of(dataset, job["fragment"])],
+            fragments=[leaf_fragment(dataset, job["fragment"])],
             with_row_address=self.addresses or not columns,
         )
         for rows in scanner.to_batches():
@@ -77,7 +77,7 @@ class Reader:
             if place not in columns:
                 arrays.append(pa.nulls(rows.num_rows, item.type))
                 continue
-            as_shown = partial(convert, column=item.name, leaf=leaf)
+            as_shown = partial(convert_array, column=item.name, leaf=leaf)
             arrays.append(as_shown(as_shown(rows.column(columns[place]), kind), item.type))
         if self.addresses:
             arrays += [pa.repeat(leaf, rows.num_rows), rows.column("_rowaddr").cast(pa.int64())]

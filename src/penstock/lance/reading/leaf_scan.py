@@ -14,15 +14,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from penstock.lance.commits.column_notes import known_now
-from penstock.lance.format.dataset_store import Store
-from penstock.lance.format.definition import Definition
+from penstock.lance.commits.column_notes import current_column_notes
+from penstock.lance.format.dataset_store import DatasetStore
+from penstock.lance.format.definition import NamespaceDefinition
 from penstock.lance.format.field_ids import field_id
 from penstock.lance.format.leaf_columns import leaf_columns
-from penstock.lance.format.leaves import Leaf, missing_leaf
-from penstock.lance.reading.leaf_pruning import Pruner
-from penstock.lance.reading.leaf_reader import FRAGMENT, Reader
-from penstock.lance.reading.scanner_filters import quoted, scan_filter
+from penstock.lance.format.leaves import Leaf, missing_leaf_error
+from penstock.lance.reading.leaf_pruning import LeafPruner
+from penstock.lance.reading.leaf_reader import FRAGMENT_SCHEMA, LeafReader
+from penstock.lance.reading.scanner_filters import quoted_path, scanner_filter
 from penstock.predicates import Implication, Nothing, implied_by
 from penstock.schema.columns import Column
 from penstock.spark.jvm import file_index
@@ -39,13 +39,13 @@ Answer = Callable[[str], str]
 
 
 @dataclass(frozen=True)
-class Scan:
+class LeafScan:
     """The leaves of a namespace at one version, and the columns that are shown of them."""
 
     spark: SparkSession
-    store: Store
+    store: DatasetStore
     name: str
-    definition: Definition
+    definition: NamespaceDefinition
     columns: Sequence[Column]
     leaves: Sequence[Leaf]
     size: int = _UNKNOWN_SIZE  # in bytes, for Spark's choice of joins
@@ -56,29 +56,29 @@ class Scan:
         return T.StructType([T.StructField(column.name, shown.shown_type(column)) for column in self.columns])
 
     def frame(
-        self, addresses: bool = False, answer: Callable[[Planner], Answer] = lambda planner: planner
+        self, addresses: bool = False, answer: Callable[[LeafPlanner], Answer] = lambda planner: planner
     ) -> DataFrame:
         """All rows; with `addresses`, and with the leaf and the place in it of each."""
         schema = T.StructType(list(self.schema.fields))
         if addresses:
             schema = schema.add(LEAF, T.StringType()).add(ADDRESS, T.LongType())
         types = [item.type for item in self.definition.schema]
-        reader = Reader(self.store, types, to_arrow_schema(schema, timezone="UTC"), addresses)
+        reader = LeafReader(self.store, types, to_arrow_schema(schema, timezone="UTC"), addresses)
         description = f"penstock lance {self.name}"
-        index = file_index(self.spark, answer(self.planner), FRAGMENT, {}, self.size, description)
+        index = file_index(self.spark, answer(self.planner), FRAGMENT_SCHEMA, {}, self.size, description)
         return map_in_workers(file_rows(self.spark, index), reader, schema)
 
-    def only(self, leaves: Sequence[Leaf]) -> Scan:
+    def only(self, leaves: Sequence[Leaf]) -> LeafScan:
         """The same of fewer leaves."""
         return replace(self, leaves=leaves)
 
     @property
-    def planner(self) -> Planner:
-        return Planner(self)
+    def planner(self) -> LeafPlanner:
+        return LeafPlanner(self)
 
     @cached_property
-    def pruner(self) -> Pruner:
-        return Pruner(self.definition.fields, self.columns_by_id)
+    def pruner(self) -> LeafPruner:
+        return LeafPruner(self.definition.fields, self.columns_by_id)
 
     @cached_property
     def columns_by_id(self) -> dict[int, Column]:
@@ -94,20 +94,20 @@ class Scan:
             return None
         found = self.store.find(leaf.location, leaf.version)
         if found is None and (leaf.version is not None or not self.store.is_declared(leaf.location)):
-            raise missing_leaf(leaf, self.store)
+            raise missing_leaf_error(leaf, self.store)
         return found
 
     def columns_of(self, leaf: Leaf, dataset: LanceDataset) -> dict[int, str]:
         """The names of the namespace's columns in a leaf, by their ids."""
-        known = known_now(self.definition, leaf, dataset)
+        known = current_column_notes(self.definition, leaf, dataset)
         return leaf_columns(self.definition, leaf.object_id, dataset, known)
 
 
 @dataclass(frozen=True)
-class Planner:
+class LeafPlanner:
     """Filters and needed columns as JSON in, fragments out."""
 
-    scan: Scan
+    scan: LeafScan
 
     def __call__(self, filters: str) -> str:
         given, needed = split_filters(filters)
@@ -123,7 +123,7 @@ class Planner:
             return
         schema = dataset.schema
         columns = self.scan.columns_of(leaf, dataset)
-        where = scan_filter(implication, self._askable(columns, schema))
+        where = scanner_filter(implication, self._askable(columns, schema))
         read = {
             place: columns[column.id]
             for place, column in enumerate(self.scan.columns)
@@ -154,7 +154,7 @@ def _askable_fields(
         for child, item in zip(column.children, kind, strict=True):
             yield from _askable_fields(child, (*path, item.name), item.type)
     elif not pa.types.is_nested(kind):
-        yield column.id, (quoted(*path), kind)
+        yield column.id, (quoted_path(*path), kind)
 
 
 def split_filters(text: str) -> tuple[list[object], frozenset[str] | None]:
@@ -175,7 +175,7 @@ class Recorder:
         return ""
 
 
-def pushed(scan: Scan, predicate: str | SparkColumn) -> Implication:
+def pushed(scan: LeafScan, predicate: str | SparkColumn) -> Implication:
     """What a predicate implies for the rows that pass it; nothing is read."""
     recorder = Recorder()
     scan.frame(answer=lambda planner: recorder).where(predicate).collect()

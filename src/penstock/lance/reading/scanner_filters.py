@@ -16,11 +16,11 @@ _MOST_INTERVALS = 500
 _UNITS = {"us": ("Microsecond", 1), "ns": ("Nanosecond", 1000)}
 
 
-def quoted(*path: str) -> str:
+def quoted_path(*path: str) -> str:
     return ".".join("`" + name.replace("`", "``") + "`" for name in path)
 
 
-def scan_filter(implication: Implication, columns: Mapping[int, tuple[str, pa.DataType]]) -> str | None:
+def scanner_filter(implication: Implication, columns: Mapping[int, tuple[str, pa.DataType]]) -> str | None:
     """The SQL, or None for all rows. `columns` are those that can be asked, by id: their SQL name and type."""
     match implication:
         case Anything():
@@ -28,11 +28,11 @@ def scan_filter(implication: Implication, columns: Mapping[int, tuple[str, pa.Da
         case Nothing():
             return "false"
         case And(children):
-            tests = [scan_filter(child, columns) for child in children]
+            tests = [scanner_filter(child, columns) for child in children]
             known = [f"({test})" for test in tests if test is not None]
             return " AND ".join(known) or None
         case Or(children):
-            tests = [scan_filter(child, columns) for child in children]
+            tests = [scanner_filter(child, columns) for child in children]
             return None if None in tests else " OR ".join(f"({test})" for test in tests)
         case ColumnIn(column):
             return _membership(implication, *columns[column.id]) if column.id in columns else None

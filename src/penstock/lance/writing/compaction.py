@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.errors import ConflictError
-from penstock.lance.commits.namespace_commit import Turn, turn
-from penstock.lance.format.dataset_store import Store
+from penstock.lance.commits.namespace_commit import NamespaceCommit, namespace_commit
+from penstock.lance.format.dataset_store import DatasetStore
 from penstock.lance.format.leaves import Leaf
-from penstock.lance.format.manifest import Entry, Manifest
-from penstock.lance.reading.leaf_scan import Scan
+from penstock.lance.format.manifest import Manifest, ManifestEntry
+from penstock.lance.reading.leaf_scan import LeafScan
 from penstock.lance.writing.fragment_write_job import ROWS_PER_FILE, new_write_id
-from penstock.lance.writing.row_writes import each
+from penstock.lance.writing.row_writes import for_each_leaf
 from penstock.spark.file_tasks import writing_tasks
 from penstock.spark.workers import map_in_workers
 
@@ -30,10 +30,10 @@ _RESULT_ARROW = pa.schema([("leaf", pa.string()), ("result", pa.string())])
 
 
 @dataclass(frozen=True)
-class CompactJob:
+class CompactionJob:
     """Rows of leaf and Lance's task in, rows of leaf and its result out."""
 
-    store: Store
+    store: DatasetStore
     leaves: Mapping[str, tuple[str, int]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -47,7 +47,7 @@ class CompactJob:
                 yield pa.RecordBatch.from_pylist([{"leaf": row["leaf"], "result": result}], schema=_RESULT_ARROW)
 
 
-def compact(manifest: Manifest, scan: Scan, rows_per_fragment: int = ROWS_PER_FILE) -> int | None:
+def compact_leaves(manifest: Manifest, scan: LeafScan, rows_per_fragment: int = ROWS_PER_FILE) -> int | None:
     """Rewrite leaves whose fragments are small or full of deleted rows; None where no leaf needs it."""
     from lance.optimize import Compaction
 
@@ -64,23 +64,23 @@ def compact(manifest: Manifest, scan: Scan, rows_per_fragment: int = ROWS_PER_FI
     spark = scan.spark
     given = spark.createDataFrame(tasks, _TASK).repartition(len(tasks))
     with writing_tasks(spark, None, new_write_id()):
-        done = map_in_workers(given, CompactJob(scan.store, versions), _RESULT).collect()
+        done = map_in_workers(given, CompactionJob(scan.store, versions), _RESULT).collect()
     results: dict[str, list[str]] = defaultdict(list)
     for row in done:
         results[row.leaf].append(row.result)
-    return show_rewritten(manifest, scan, results)
+    return commit_compaction(manifest, scan, results)
 
 
-def show_rewritten(manifest: Manifest, scan: Scan, results: Mapping[str, list[str]]) -> int:
+def commit_compaction(manifest: Manifest, scan: LeafScan, results: Mapping[str, list[str]]) -> int:
     """Put what tasks have rewritten of each leaf in place of what it was made of."""
-    with turn(manifest, scan.name, scan.definition, new_write_id()) as mine:
+    with namespace_commit(manifest, scan.name, scan.definition, new_write_id()) as mine:
         rewritten = [(leaf, results[leaf.object_id]) for leaf in scan.leaves if leaf.object_id in results]
-        entries = each(mine, rewritten, lambda item: _committed(mine, *item))
+        entries = for_each_leaf(mine, rewritten, lambda item: _committed(mine, *item))
         changed = [entry for entry in entries if entry is not None]
         return mine.publish(changed, [], "compact", leaves=len(changed))
 
 
-def _committed(mine: Turn, planned: Leaf, results: list[str]) -> Entry | None:
+def _committed(mine: NamespaceCommit, planned: Leaf, results: list[str]) -> ManifestEntry | None:
     """The leaf's entry after its rewrite; None for a leaf that has gone, or was made anew, meanwhile."""
     from lance import optimize
 
@@ -101,7 +101,7 @@ def _committed(mine: Turn, planned: Leaf, results: list[str]) -> Entry | None:
     return mine.shown(entry, base)
 
 
-def _result(mine: Turn, leaf: Leaf, base: LanceDataset, text: str) -> Any:
+def _result(mine: NamespaceCommit, leaf: Leaf, base: LanceDataset, text: str) -> Any:
     """A task's result, as made for the leaf of now if it holds just what the task read."""
     from lance import optimize
 

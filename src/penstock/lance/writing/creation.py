@@ -6,26 +6,26 @@ import re
 from contextlib import suppress
 
 from penstock.errors import InvalidError
-from penstock.lance.commits.namespace_commit import turn
-from penstock.lance.format.dataset_store import Store
-from penstock.lance.format.definition import ENABLED, Definition, read_definition
+from penstock.lance.commits.namespace_commit import namespace_commit
+from penstock.lance.format.dataset_store import DatasetStore
+from penstock.lance.format.definition import ENABLED, NamespaceDefinition, read_definition
 from penstock.lance.format.manifest import MANIFEST, Manifest
-from penstock.lance.format.object_ids import join, parts
+from penstock.lance.format.object_ids import join_object_id, object_id_parts
 from penstock.lance.writing.fragment_write_job import new_write_id
 
 _NAME = re.compile(r"[^$/%=.\\\x00-\x1f\x7f ]([^$/%=.\\\x00-\x1f\x7f]*[^$/%=.\\\x00-\x1f\x7f ])?")
 
 
-def check_name(name: str) -> None:
+def check_namespace_name(name: str) -> None:
     """Refuse a name, or a path of names with `$` between them, that Lance cannot keep."""
-    if not all(map(_NAME.fullmatch, parts(name))):
+    if not all(map(_NAME.fullmatch, object_id_parts(name))):
         raise InvalidError(
             f"a namespace cannot be called {name!r}: Lance keeps $ / % = . \\ and control characters for itself, and no"
             " name begins or ends with a blank"
         )
 
 
-def create_namespace(store: Store, name: str, definition: Definition) -> None:
+def create_namespace(store: DatasetStore, name: str, definition: NamespaceDefinition) -> None:
     """Register the namespace by Lance's own client, which makes the manifest if there is none, and those around it."""
     from lance_namespace import CreateNamespaceRequest, connect
     from lance_namespace.errors import NamespaceAlreadyExistsError
@@ -34,7 +34,7 @@ def create_namespace(store: Store, name: str, definition: Definition) -> None:
     settings = {"root": store.root.rstrip("/"), "manifest_enabled": "true", "dir_listing_enabled": "false", **options}
     properties = definition.properties()
     client = connect("dir", settings)
-    path = parts(name)
+    path = object_id_parts(name)
     _check_place(store, path)
     for depth in range(1, len(path)):
         with suppress(NamespaceAlreadyExistsError):
@@ -43,19 +43,19 @@ def create_namespace(store: Store, name: str, definition: Definition) -> None:
         client.create_namespace(CreateNamespaceRequest(id=path, properties=properties))
     except NamespaceAlreadyExistsError:
         raise InvalidError(f"{store.root} has a namespace {name!r} already; open it, or choose another name") from None
-    with turn(Manifest(store), name, read_definition(name, properties), new_write_id()) as mine:
+    with namespace_commit(Manifest(store), name, read_definition(name, properties), new_write_id()) as mine:
         mine.publish([], [], "create")
 
 
-def _check_place(store: Store, path: list[str]) -> None:
+def _check_place(store: DatasetStore, path: list[str]) -> None:
     """Refuse a place inside of a table or of another partitioned namespace."""
     if len(path) == 1:
         return
     state = Manifest(store).state() if store.find(MANIFEST) is not None else None
     for depth in range(1, len(path)):
-        around = state.entry(join(path[:depth])) if state else None
+        around = state.entry(join_object_id(path[:depth])) if state else None
         if around is not None and (around.kind != "namespace" or around.properties.get(ENABLED) == "true"):
             raise InvalidError(
-                f"{join(path)!r} would be inside of {around.object_id!r}, which is a table or a partitioned namespace;"
-                " choose another place"
+                f"{join_object_id(path)!r} would be inside of {around.object_id!r}, which is a table or a partitioned"
+                " namespace; choose another place"
             )

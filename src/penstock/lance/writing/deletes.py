@@ -17,14 +17,14 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.ducklake.changing.delete_job import has_subquery
 from penstock.errors import ConflictError
-from penstock.lance.commits.namespace_commit import Turn, turn
-from penstock.lance.format.dataset_store import Store
+from penstock.lance.commits.namespace_commit import NamespaceCommit, namespace_commit
+from penstock.lance.format.dataset_store import DatasetStore
 from penstock.lance.format.leaves import Leaf
-from penstock.lance.format.manifest import Entry, Manifest
-from penstock.lance.reading.leaf_reader import fragment_of
-from penstock.lance.reading.leaf_scan import ADDRESS, LEAF, Scan, pushed
+from penstock.lance.format.manifest import Manifest, ManifestEntry
+from penstock.lance.reading.leaf_reader import leaf_fragment
+from penstock.lance.reading.leaf_scan import ADDRESS, LEAF, LeafScan, pushed
 from penstock.lance.writing.fragment_write_job import new_write_id
-from penstock.lance.writing.row_writes import each
+from penstock.lance.writing.row_writes import for_each_leaf
 from penstock.spark.arrow_transfer import handed_over
 from penstock.spark.column_assignment import as_column
 from penstock.spark.file_tasks import writing_tasks
@@ -39,7 +39,7 @@ _OFFSET_BITS = 32  # of a row's address; the fragment is above them
 
 
 @dataclass(frozen=True)
-class Thinned:
+class LeafDeletion:
     """A leaf's fragments after a delete: those with rows left, and the ids of those without."""
 
     leaf: Leaf
@@ -49,40 +49,40 @@ class Thinned:
 
 
 @dataclass(frozen=True)
-class DeleteJob:
+class DeletionJob:
     """Rows of leaf, fragment and address, those of a fragment together, in; what is left of each fragment out."""
 
-    store: Store
+    store: DatasetStore
     leaves: Mapping[str, tuple[str, int]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for (leaf, fragment), rows in groupby(_places(batches), key=itemgetter(0, 1)):
             offsets = [address & (2**_OFFSET_BITS - 1) for _, _, address in rows]
             dataset = self.store.dataset(*self.leaves[leaf])
-            left = fragment_of(dataset, fragment).delete_rows(offsets)
+            left = leaf_fragment(dataset, fragment).delete_rows(offsets)
             told = None if left is None else json.dumps(left.to_json())
             yield pa.RecordBatch.from_pylist(
                 [{"leaf": leaf, "fragment": fragment, "left": told, "rows": len(offsets)}], schema=_RESULT_ARROW
             )
 
 
-def delete_rows(manifest: Manifest, scan: Scan, where: str | SparkColumn) -> int | None:
+def delete_rows(manifest: Manifest, scan: LeafScan, where: str | SparkColumn) -> int | None:
     """Delete the rows; the namespace's new version, or None where no row matched."""
     predicate = as_column(where)
     whole = _whole_leaves(scan, predicate)
     thinned = _thinned(scan, predicate, whole)
-    return remove_rows(manifest, scan, whole, thinned) if whole or thinned else None
+    return commit_deletion(manifest, scan, whole, thinned) if whole or thinned else None
 
 
-def remove_rows(manifest: Manifest, scan: Scan, whole: Sequence[Leaf], thinned: Sequence[Thinned]) -> int:
+def commit_deletion(manifest: Manifest, scan: LeafScan, whole: Sequence[Leaf], thinned: Sequence[LeafDeletion]) -> int:
     """Take whole leaves out of the namespace, and show others without the rows that tasks have marked."""
     rows = {"rows": sum(one.rows for one in thinned)} if not whole else {}
-    with turn(manifest, scan.name, scan.definition, new_write_id()) as mine:
+    with namespace_commit(manifest, scan.name, scan.definition, new_write_id()) as mine:
         for leaf in whole:
             _check_unchanged(mine, leaf)
             mine.check_adopted(leaf)
         mine.pin(one.leaf.object_id for one in thinned)
-        entries = each(mine, thinned, lambda one: _committed(mine, one))
+        entries = for_each_leaf(mine, thinned, lambda one: _committed(mine, one))
         gone = {leaf.object_id for leaf in whole} | {
             one.leaf.object_id for one, entry in zip(thinned, entries, strict=True) if entry is None
         }
@@ -90,7 +90,7 @@ def remove_rows(manifest: Manifest, scan: Scan, whole: Sequence[Leaf], thinned: 
         return mine.publish(changed, gone, "delete", leaves=len(changed), **rows, **{"removed leaves": len(gone)})
 
 
-def _whole_leaves(scan: Scan, predicate: SparkColumn) -> list[Leaf]:
+def _whole_leaves(scan: LeafScan, predicate: SparkColumn) -> list[Leaf]:
     """Leaves that hold only rows that the predicate is true for: their partition values say so."""
     if has_subquery(scan.frame().where(predicate)):
         return []
@@ -99,7 +99,7 @@ def _whole_leaves(scan: Scan, predicate: SparkColumn) -> list[Leaf]:
     return [leaf for leaf in possible if leaf not in remaining]
 
 
-def _thinned(scan: Scan, predicate: SparkColumn, whole: Sequence[Leaf]) -> list[Thinned]:
+def _thinned(scan: LeafScan, predicate: SparkColumn, whole: Sequence[Leaf]) -> list[LeafDeletion]:
     """Let tasks find the rows, and others write a deletion file for each fragment."""
     versions = {leaf.object_id: leaf for leaf in scan.leaves if leaf not in whole}
     pinned = [_pinned(scan, leaf) for leaf in versions.values()]
@@ -111,7 +111,7 @@ def _thinned(scan: Scan, predicate: SparkColumn, whole: Sequence[Leaf]) -> list[
         F.col(LEAF), F.shiftrightunsigned(F.col(ADDRESS), _OFFSET_BITS).alias(_FRAGMENT), F.col(ADDRESS)
     )
     together = places.repartition(LEAF, _FRAGMENT).sortWithinPartitions(LEAF, _FRAGMENT)
-    job = DeleteJob(scan.store, {leaf.object_id: (leaf.location, _version(leaf)) for leaf in partial.leaves})
+    job = DeletionJob(scan.store, {leaf.object_id: (leaf.location, _version(leaf)) for leaf in partial.leaves})
 
     def attempt(rows: DataFrame) -> list[Row]:
         with writing_tasks(scan.spark, None, new_write_id()):
@@ -123,7 +123,7 @@ def _thinned(scan: Scan, predicate: SparkColumn, whole: Sequence[Leaf]) -> list[
         by_leaf[row.leaf].append(row)
     by_id = {leaf.object_id: leaf for leaf in partial.leaves}
     return [
-        Thinned(
+        LeafDeletion(
             by_id[leaf],
             [row.left for row in rows if row.left is not None],
             [row.fragment for row in rows if row.left is None],
@@ -133,7 +133,7 @@ def _thinned(scan: Scan, predicate: SparkColumn, whole: Sequence[Leaf]) -> list[
     ]
 
 
-def _pinned(scan: Scan, leaf: Leaf) -> Leaf | None:
+def _pinned(scan: LeafScan, leaf: Leaf) -> Leaf | None:
     """The leaf at a version that does not move: another writer's at its newest; None where there is no dataset."""
     if leaf.version is not None:
         return None if leaf.is_empty else leaf
@@ -146,14 +146,14 @@ def _version(leaf: Leaf) -> int:
     return leaf.version
 
 
-def _check_unchanged(mine: Turn, leaf: Leaf) -> None:
+def _check_unchanged(mine: NamespaceCommit, leaf: Leaf) -> None:
     if mine.leaf(leaf.object_id) != leaf:
         raise ConflictError(
             f"leaf {leaf.object_id} was written to by another writer while its rows were being deleted; run again"
         )
 
 
-def _committed(mine: Turn, one: Thinned) -> Entry | None:
+def _committed(mine: NamespaceCommit, one: LeafDeletion) -> ManifestEntry | None:
     """The leaf's entry without the rows, or None where it has none left."""
     from lance import LanceOperation
     from lance.fragment import FragmentMetadata

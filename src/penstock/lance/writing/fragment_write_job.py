@@ -17,15 +17,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.errors import InvalidError
-from penstock.lance.commits.column_notes import known_now
-from penstock.lance.commits.recovery import as_others_left
-from penstock.lance.format.array_conversion import convert, missing
-from penstock.lance.format.dataset_store import Store
-from penstock.lance.format.definition import Definition
+from penstock.lance.commits.column_notes import current_column_notes
+from penstock.lance.commits.recovery import dataset_to_extend
+from penstock.lance.format.array_conversion import convert_array, null_array
+from penstock.lance.format.dataset_store import DatasetStore
+from penstock.lance.format.definition import NamespaceDefinition
 from penstock.lance.format.field_ids import field_id
-from penstock.lance.format.leaf_columns import leaf_columns, leaf_schema
-from penstock.lance.format.leaves import Leaf, Values, object_id
-from penstock.lance.format.object_ids import directory
+from penstock.lance.format.leaf_columns import leaf_columns, new_leaf_schema
+from penstock.lance.format.leaves import Leaf, PartitionValues, leaf_object_id
+from penstock.lance.format.object_ids import leaf_directory
 from penstock.lance.format.partition_values import partition_texts
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
@@ -55,11 +55,11 @@ _RESULT = "written binary"
 
 
 @dataclass(frozen=True)
-class WrittenLeaf:
+class WrittenFragments:
     """Fragments that a task wrote for one leaf, not yet part of it; `version` is the leaf's that they were made for."""
 
     object_id: str
-    values: Values
+    values: PartitionValues
     location: str
     version: int | None
     fragments: Sequence[str] = field(repr=False)
@@ -73,13 +73,13 @@ class WrittenLeaf:
 
 
 @dataclass(frozen=True)
-class WriteJob:
+class FragmentWriteJob:
     """What every task does with its rows. `leaves` are those that are there, by id, without a version if their rows are
     replaced."""
 
-    store: Store
+    store: DatasetStore
     name: str
-    definition: Definition
+    definition: NamespaceDefinition
     types: Mapping[int, Type]
     leaves: Mapping[str, Leaf]
     write_id: str
@@ -89,8 +89,8 @@ class WriteJob:
         for written in self._written(in_batches_of(_ROWS_SPLIT_AT_ONCE, iter(batches))):
             yield pa.RecordBatch.from_pydict({"written": [pickle.dumps(written)]})
 
-    def _written(self, batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenLeaf]:
-        held: dict[Values, list[pa.RecordBatch]] = {}
+    def _written(self, batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenFragments]:
+        held: dict[PartitionValues, list[pa.RecordBatch]] = {}
         for batch in batches:
             for values, rows in split(batch, self._keys(batch)):
                 held.setdefault(values, []).append(rows)
@@ -104,12 +104,12 @@ class WriteJob:
         columns = dict(zip(self.definition.schema.names, batch.columns, strict=True))
         return partition_texts(columns, self.definition, self.types)
 
-    def _flushed(self, values: Values, batches: Sequence[pa.RecordBatch]) -> WrittenLeaf:
+    def _flushed(self, values: PartitionValues, batches: Sequence[pa.RecordBatch]) -> WrittenFragments:
         from lance.fragment import write_fragments
 
-        leaf = object_id(self.name, self.definition.fields, values)
+        leaf = leaf_object_id(self.name, self.definition.fields, values)
         target = self.leaves.get(leaf)
-        location = directory(leaf) if target is None else target.location
+        location = leaf_directory(leaf) if target is None else target.location
         rows = pa.Table.from_batches(batches)
         dataset, table = self._shaped(rows, leaf, target)
         fragments = write_fragments(
@@ -123,14 +123,14 @@ class WriteJob:
         files = [f"{location}/data/{file.path}" for fragment in fragments for file in fragment.files]
         _note(self.store, self.write_id, files)
         told = [json.dumps(one.to_json()) for one in fragments]
-        return WrittenLeaf(leaf, values, location, dataset and dataset.version, told, rows.num_rows)
+        return WrittenFragments(leaf, values, location, dataset and dataset.version, told, rows.num_rows)
 
     def _shaped(self, rows: pa.Table, leaf: str, target: Leaf | None) -> tuple[LanceDataset | None, pa.Table]:
         """The rows in the shape of their leaf, and the version of it that they are made for; None for a new one."""
         if target is None or not target.version:
             return None, self._new(rows, leaf)
-        dataset, made_anew = as_others_left(self.store, target)
-        known = known_now(self.definition, target, dataset)
+        dataset, made_anew = dataset_to_extend(self.store, target)
+        known = current_column_notes(self.definition, target, dataset)
         columns = leaf_columns(self.definition, leaf, dataset, known, made_anew)
         return dataset, self._fitted(rows, dataset.schema, columns, leaf)
 
@@ -141,7 +141,7 @@ class WriteJob:
 
     def _new(self, rows: pa.Table, leaf: str) -> pa.Table:
         """The rows for a leaf that has the namespace's columns."""
-        schema = leaf_schema(self.definition)
+        schema = new_leaf_schema(self.definition)
         arrays = [_value(column, item, item.name, leaf) for column, item in zip(rows.columns, schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=schema)
 
@@ -159,13 +159,15 @@ class WriteJob:
         arrays = [
             _value(rows.column(places[item.name]), item, self.definition.schema.field(places[item.name]).name, leaf)
             if item.name in places
-            else missing(rows.num_rows, item, leaf)
+            else null_array(rows.num_rows, item, leaf)
             for item in schema
         ]
         return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def run(frame: DataFrame, job: WriteJob, distribution: Distribution, columns: Sequence[Column]) -> list[WrittenLeaf]:
+def run_write_job(
+    frame: DataFrame, job: FragmentWriteJob, distribution: Distribution, columns: Sequence[Column]
+) -> list[WrittenFragments]:
     """Let the tasks write. When the job fails, the files of all its tasks are removed."""
     by_name = {column.name: F.col(frame.columns[place]) for place, column in enumerate(columns)}
     keys = [
@@ -175,8 +177,8 @@ def run(frame: DataFrame, job: WriteJob, distribution: Distribution, columns: Se
     ]
     spread = distributed(frame, keys, _FRAGMENT_BYTES, distribution)
 
-    def attempt(rows: DataFrame) -> list[WrittenLeaf]:
-        with journal(job.store, job.write_id) as told, writing_tasks(rows.sparkSession, None, job.write_id):
+    def attempt(rows: DataFrame) -> list[WrittenFragments]:
+        with write_journal(job.store, job.write_id) as told, writing_tasks(rows.sparkSession, None, job.write_id):
             told += [pickle.loads(row.written) for row in map_in_workers(rows, job, _RESULT).collect()]
         return told
 
@@ -196,14 +198,14 @@ def new_write_id() -> str:
 
 
 @contextmanager
-def journal(store: Store, write_id: str) -> Iterator[list[WrittenLeaf]]:
+def write_journal(store: DatasetStore, write_id: str) -> Iterator[list[WrittenFragments]]:
     """A job whose tasks `note` the files that they write: when it fails, those are removed.
 
     When it comes through, those that are not in what the tasks told, which goes into the list: a task was tried again.
     """
     directory = f"{store.root}{_JOURNAL}{write_id}/"
     make_directory(directory)
-    told: list[WrittenLeaf] = []
+    told: list[WrittenFragments] = []
     try:
         yield told
         notes = list(list_files(directory))
@@ -218,7 +220,7 @@ def journal(store: Store, write_id: str) -> Iterator[list[WrittenLeaf]]:
         delete_directory(directory)
 
 
-def _delete_noted(store: Store, notes: Sequence[str], keep: Container[str] = ()) -> None:
+def _delete_noted(store: DatasetStore, notes: Sequence[str], keep: Container[str] = ()) -> None:
     for note in notes:
         with open_file(note) as file:
             for name in json.loads(file.read()):
@@ -226,7 +228,7 @@ def _delete_noted(store: Store, notes: Sequence[str], keep: Container[str] = ())
                     delete_file(store.uri(name))
 
 
-def _note(store: Store, write_id: str, files: Sequence[str]) -> None:
+def _note(store: DatasetStore, write_id: str, files: Sequence[str]) -> None:
     with open_output(f"{store.root}{_JOURNAL}{write_id}/{uuid4().hex}") as out:
         out.write(json.dumps(files).encode())
 
@@ -234,7 +236,7 @@ def _note(store: Store, write_id: str, files: Sequence[str]) -> None:
 def _value(array: pa.ChunkedArray, item: pa.Field, column: str, leaf: str) -> Any:
     if array.null_count and not item.nullable:
         raise InvalidError(f"column {column} of leaf {leaf} takes no NULL, and {array.null_count} rows have one")
-    return convert(array, item.type, column, leaf)
+    return convert_array(array, item.type, column, leaf)
 
 
 def _size(batches: Iterable[pa.RecordBatch]) -> int:

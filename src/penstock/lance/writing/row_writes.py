@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from penstock.errors import ConflictError, InvalidError
-from penstock.lance.commits.column_notes import entry_noting, is_noted
-from penstock.lance.commits.namespace_commit import Turn, turn
-from penstock.lance.format.dataset_store import Store
+from penstock.lance.commits.column_notes import has_column_notes, with_column_notes
+from penstock.lance.commits.namespace_commit import NamespaceCommit, namespace_commit
+from penstock.lance.format.dataset_store import DatasetStore
 from penstock.lance.format.definition import check_transform
-from penstock.lance.format.field_ids import field_count
-from penstock.lance.format.leaf_columns import leaf_schema
-from penstock.lance.format.leaves import Leaf, Values, entries_for, leaves_of
-from penstock.lance.format.manifest import Entry, Manifest
-from penstock.lance.reading.leaf_scan import Scan
-from penstock.lance.writing.fragment_write_job import WriteJob, WrittenLeaf, new_write_id, run
+from penstock.lance.format.field_ids import fields_in_schema
+from penstock.lance.format.leaf_columns import new_leaf_schema
+from penstock.lance.format.leaves import Leaf, PartitionValues, leaves_in, new_leaf_entries
+from penstock.lance.format.manifest import Manifest, ManifestEntry
+from penstock.lance.reading.leaf_scan import LeafScan
+from penstock.lance.writing.fragment_write_job import FragmentWriteJob, WrittenFragments, new_write_id, run_write_job
 from penstock.spark.column_assignment import assigned
 from penstock.spark.write_job import Distribution
 from penstock.storage.filesystems import delete_file
@@ -34,11 +34,11 @@ _THREADS = 8
 
 
 @dataclass(frozen=True)
-class Gathered:
+class LeafWrite:
     """All that the tasks have written for one leaf."""
 
     object_id: str
-    values: Values
+    values: PartitionValues
     location: str
     versions: frozenset[int | None]  # of the leaf, that the tasks made fragments for
     fragments: Sequence[FragmentMetadata]
@@ -47,7 +47,7 @@ class Gathered:
 
 def write_rows(
     manifest: Manifest,
-    scan: Scan,
+    scan: LeafScan,
     frame: DataFrame,
     operation: str,
     distribution: Distribution,
@@ -60,24 +60,26 @@ def write_rows(
     """
     rows = _assigned(scan, frame)
     versions = {leaf.object_id: _version(scan, leaf) for leaf in scan.leaves if leaf.object_id in replaced}
-    job = write_job(scan, replaced, alone)
-    return add_rows(manifest, scan, job, run(rows, job, distribution, scan.columns), operation, versions, alone)
+    job = new_write_job(scan, replaced, alone)
+    return commit_rows(
+        manifest, scan, job, run_write_job(rows, job, distribution, scan.columns), operation, versions, alone
+    )
 
 
-def write_job(scan: Scan, replaced: Container[str] = (), alone: bool = False) -> WriteJob:
+def new_write_job(scan: LeafScan, replaced: Container[str] = (), alone: bool = False) -> FragmentWriteJob:
     targets = {
         leaf.object_id: replace(leaf, version=None if alone or leaf.object_id in replaced else _version(scan, leaf))
         for leaf in scan.leaves
     }
     types = {number: column.type for number, column in scan.columns_by_id.items()}
-    return WriteJob(scan.store, scan.name, scan.definition, types, targets, new_write_id())
+    return FragmentWriteJob(scan.store, scan.name, scan.definition, types, targets, new_write_id())
 
 
-def add_rows(
+def commit_rows(
     manifest: Manifest,
-    scan: Scan,
-    job: WriteJob,
-    written: Sequence[WrittenLeaf],
+    scan: LeafScan,
+    job: FragmentWriteJob,
+    written: Sequence[WrittenFragments],
     operation: str,
     replaced: Mapping[str, int | None] = {},
     alone: bool = False,
@@ -87,18 +89,21 @@ def add_rows(
     The namespace's new version.
     """
     gathered = _gathered(written)
-    with _or_removed(manifest, scan, gathered), turn(manifest, scan.name, scan.definition, job.write_id) as mine:
+    with (
+        _or_removed(manifest, scan, gathered),
+        namespace_commit(manifest, scan.name, scan.definition, job.write_id) as mine,
+    ):
         mine.pin([*(one.object_id for one in gathered), *replaced])
         for object_id, version in replaced.items():
             _check_unchanged(mine, object_id, version)
         there = {leaf.object_id: leaf for leaf in _leaves(mine)}
         gone = (set(there) if alone else set(replaced) & set(there)) - {one.object_id for one in gathered}
-        changed = each(mine, gathered, lambda one: _added(mine, scan, one, alone or one.object_id in replaced))
+        changed = for_each_leaf(mine, gathered, lambda one: _added(mine, scan, one, alone or one.object_id in replaced))
         summary = {"rows": sum(one.rows for one in gathered), "leaves": len(gathered), "removed leaves": len(gone)}
         return mine.publish([entry for entries in changed for entry in entries], gone, operation, **summary)
 
 
-def _assigned(scan: Scan, frame: DataFrame) -> DataFrame:
+def _assigned(scan: LeafScan, frame: DataFrame) -> DataFrame:
     """The rows with the namespace's columns; those that are not given are NULL."""
     for field in scan.definition.fields:
         for number in field.sources:
@@ -112,7 +117,7 @@ def _assigned(scan: Scan, frame: DataFrame) -> DataFrame:
     return assigned(frame, scan.columns, scan.name, by_name=True)
 
 
-def _version(scan: Scan, leaf: Leaf) -> int | None:
+def _version(scan: LeafScan, leaf: Leaf) -> int | None:
     """The version of a leaf that fragments are made for; None where it has none yet."""
     if leaf.version is not None:
         return leaf.version or None
@@ -120,14 +125,14 @@ def _version(scan: Scan, leaf: Leaf) -> int | None:
     return None if dataset is None else dataset.version
 
 
-def _gathered(written: Sequence[WrittenLeaf]) -> list[Gathered]:
+def _gathered(written: Sequence[WrittenFragments]) -> list[LeafWrite]:
     from lance.fragment import FragmentMetadata
 
-    by_leaf: dict[str, list[WrittenLeaf]] = defaultdict(list)
+    by_leaf: dict[str, list[WrittenFragments]] = defaultdict(list)
     for one in written:
         by_leaf[one.object_id].append(one)
     return [
-        Gathered(
+        LeafWrite(
             object_id,
             parts[0].values,
             parts[0].location,
@@ -139,12 +144,12 @@ def _gathered(written: Sequence[WrittenLeaf]) -> list[Gathered]:
     ]
 
 
-def _leaves(mine: Turn) -> list[Leaf]:
+def _leaves(mine: NamespaceCommit) -> list[Leaf]:
     found = (mine.leaf(entry.object_id) for entry in mine.state.below(mine.name) if entry.kind == "table")
     return [leaf for leaf in found if leaf is not None]
 
 
-def each(mine: Turn, items: Sequence[Any], act: Callable[[Any], Any]) -> list[Any]:
+def for_each_leaf(mine: NamespaceCommit, items: Sequence[Any], act: Callable[[Any], Any]) -> list[Any]:
     """Act on many leaves at once, and show meanwhile that this writer lives."""
     with ThreadPoolExecutor(_THREADS) as pool:
         running = [pool.submit(act, item) for item in items]
@@ -158,7 +163,7 @@ def each(mine: Turn, items: Sequence[Any], act: Callable[[Any], Any]) -> list[An
     return [one.result() for one in running]
 
 
-def _added(mine: Turn, scan: Scan, one: Gathered, anew: bool) -> list[Entry]:
+def _added(mine: NamespaceCommit, scan: LeafScan, one: LeafWrite, anew: bool) -> list[ManifestEntry]:
     """The fragments as part of their leaf: its entry, and those of new namespaces around it."""
     from lance import LanceOperation
 
@@ -168,7 +173,9 @@ def _added(mine: Turn, scan: Scan, one: Gathered, anew: bool) -> list[Entry]:
         raise ConflictError(f"leaf {one.object_id} was removed or made anew by another writer meanwhile; run again")
     base = mine.store.find(location) if leaf is None else mine.base(leaf)
     if leaf is None or leaf.is_empty or base is None or anew:
-        done = mine.commit(location, base, LanceOperation.Overwrite(leaf_schema(scan.definition), list(one.fragments)))
+        done = mine.commit(
+            location, base, LanceOperation.Overwrite(new_leaf_schema(scan.definition), list(one.fragments))
+        )
     else:
         for version in one.versions:
             _check_shape(mine, scan, one, version, base)
@@ -176,13 +183,13 @@ def _added(mine: Turn, scan: Scan, one: Gathered, anew: bool) -> list[Entry]:
     return _entries(mine, scan, one, done)
 
 
-def _entries(mine: Turn, scan: Scan, one: Gathered, done: LanceDataset) -> list[Entry]:
-    *namespaces, leaf = entries_for(scan.name, scan.definition.fields, one.values, one.location)
+def _entries(mine: NamespaceCommit, scan: LeafScan, one: LeafWrite, done: LanceDataset) -> list[ManifestEntry]:
+    *namespaces, leaf = new_leaf_entries(scan.name, scan.definition.fields, one.values, one.location)
     new = [entry for entry in namespaces if mine.state.entry(entry.object_id) is None]
     return [*new, mine.shown(mine.state.entry(one.object_id) or leaf, done)]
 
 
-def _check_unchanged(mine: Turn, object_id: str, version: int | None) -> None:
+def _check_unchanged(mine: NamespaceCommit, object_id: str, version: int | None) -> None:
     """Refuse to replace rows that were not read."""
     leaf = mine.leaf(object_id)
     base = None if leaf is None else mine.base(leaf)
@@ -194,32 +201,34 @@ def _check_unchanged(mine: Turn, object_id: str, version: int | None) -> None:
         )
 
 
-def _check_shape(mine: Turn, scan: Scan, one: Gathered, version: int | None, base: LanceDataset) -> None:
+def _check_shape(
+    mine: NamespaceCommit, scan: LeafScan, one: LeafWrite, version: int | None, base: LanceDataset
+) -> None:
     """Refuse fragments that were made for other columns than the leaf has by now."""
     if version is not None:
         made_for = mine.store.dataset(one.location, version)
         same = made_for.schema.equals(base.schema, check_metadata=True) and made_for.max_field_id == base.max_field_id
     else:
-        expected = leaf_schema(scan.definition)
-        same = base.schema.equals(expected, check_metadata=True) and base.max_field_id == field_count(expected) - 1
+        expected = new_leaf_schema(scan.definition)
+        same = base.schema.equals(expected, check_metadata=True) and base.max_field_id == fields_in_schema(expected) - 1
     if not same:
         raise ConflictError(f"the columns of leaf {one.object_id} were changed by another writer meanwhile; run again")
 
 
 @contextmanager
-def _or_removed(manifest: Manifest, scan: Scan, gathered: Sequence[Gathered]) -> Iterator[None]:
+def _or_removed(manifest: Manifest, scan: LeafScan, gathered: Sequence[LeafWrite]) -> Iterator[None]:
     """Remove the files of fragments that do not become part of their leaf."""
     try:
         yield
     except BaseException:
         with suppress(Exception):  # what failed first is the news
-            shown = {leaf.location: leaf for leaf in leaves_of(manifest.state(), scan.name, scan.definition.fields)}
+            shown = {leaf.location: leaf for leaf in leaves_in(manifest.state(), scan.name, scan.definition.fields)}
             for one in gathered:
                 _remove_unused(scan.store, one, shown.get(one.location))
         raise
 
 
-def _remove_unused(store: Store, one: Gathered, leaf: Leaf | None) -> None:
+def _remove_unused(store: DatasetStore, one: LeafWrite, leaf: Leaf | None) -> None:
     """Remove the files that neither readers of the namespace nor of the leaf alone can need."""
     newest = None if leaf is None else store.find(one.location)
     seen = store.dataset(one.location, leaf.version) if leaf is not None and leaf.version else None
@@ -229,13 +238,15 @@ def _remove_unused(store: Store, one: Gathered, leaf: Leaf | None) -> None:
         delete_file(store.uri(f"{one.location}/data/{path}"))
 
 
-def change_definition(manifest: Manifest, scan: Scan, properties: Mapping[str, str], operation: str, what: str) -> int:
+def commit_definition(
+    manifest: Manifest, scan: LeafScan, properties: Mapping[str, str], operation: str, what: str
+) -> int:
     """Change what the root says of the namespace; no leaf is touched. Of those that go by the names it is noted what
     these have meant so far."""
-    with turn(manifest, scan.name, scan.definition, new_write_id()) as mine:
+    with namespace_commit(manifest, scan.name, scan.definition, new_write_id()) as mine:
         root = mine.state.entry(scan.name)
         assert root is not None  # or the turn would not have begun
         tables = [(entry, mine.leaf(entry.object_id)) for entry in mine.state.below(scan.name) if entry.kind == "table"]
-        others = [(entry, leaf) for entry, leaf in tables if leaf is not None and not is_noted(entry, leaf)]
-        noted = each(mine, others, lambda one: entry_noting(scan.definition, mine.store, *one))
+        others = [(entry, leaf) for entry, leaf in tables if leaf is not None and not has_column_notes(entry, leaf)]
+        noted = for_each_leaf(mine, others, lambda one: with_column_notes(scan.definition, mine.store, *one))
         return mine.publish([root.with_properties(properties), *noted], [], operation, column=what)

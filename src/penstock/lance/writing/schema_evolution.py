@@ -8,9 +8,9 @@ from dataclasses import replace
 import pyarrow as pa
 
 from penstock.errors import InvalidError, NotFoundError
-from penstock.lance.format.definition import Definition
-from penstock.lance.format.field_ids import field_id, fields_within, with_id, with_next_id
-from penstock.lance.format.leaf_columns import renamed
+from penstock.lance.format.definition import NamespaceDefinition
+from penstock.lance.format.field_ids import field_id, fields_in_type, with_field_id, with_next_field_id
+from penstock.lance.format.leaf_columns import with_column_name
 
 _RESERVED = ("_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version")
 _INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
@@ -18,7 +18,7 @@ _UNSIGNED = [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
 _FLOATS = [pa.float16(), pa.float32(), pa.float64()]
 
 
-def check_names(items: Sequence[pa.Field]) -> None:
+def check_column_names(items: Sequence[pa.Field]) -> None:
     """Refuse names that Lance cannot keep."""
     seen: set[str] = set()
     for item in items:
@@ -32,17 +32,19 @@ def check_names(items: Sequence[pa.Field]) -> None:
         seen.add(item.name.lower())
 
 
-def add_column(definition: Definition, item: pa.Field) -> Definition:
+def add_column(definition: NamespaceDefinition, item: pa.Field) -> NamespaceDefinition:
     """A new column, which is NULL in all rows that are there."""
     if not item.nullable:
         raise InvalidError(f"column {item.name!r} cannot be NOT NULL: the rows that are there have no value for it")
     number = definition.next_id
-    schema = with_next_id(definition.schema.append(with_id(item, number)), number + fields_within(item.type))
-    check_names(list(schema))
+    schema = with_next_field_id(
+        definition.schema.append(with_field_id(item, number)), number + fields_in_type(item.type)
+    )
+    check_column_names(list(schema))
     return replace(definition, schema=schema)
 
 
-def drop_column(definition: Definition, name: str) -> Definition:
+def drop_column(definition: NamespaceDefinition, name: str) -> NamespaceDefinition:
     place = _place(definition, name)
     sources = [definition.source(number) for field in definition.fields for number in field.sources]
     inside = next((source for source in sources if source.path[0] == definition.schema.names[place]), None)
@@ -56,15 +58,15 @@ def drop_column(definition: Definition, name: str) -> Definition:
     return replace(definition, schema=definition.schema.remove(place))
 
 
-def rename_column(definition: Definition, name: str, new: str) -> Definition:
+def rename_column(definition: NamespaceDefinition, name: str, new: str) -> NamespaceDefinition:
     """Another name; the names of partitions stay as they are."""
     place = _place(definition, name)
-    schema = definition.schema.set(place, renamed(definition.schema.field(place), new))
-    check_names(list(schema))
+    schema = definition.schema.set(place, with_column_name(definition.schema.field(place), new))
+    check_column_names(list(schema))
     return replace(definition, schema=schema)
 
 
-def set_type(definition: Definition, name: str, kind: pa.DataType) -> Definition:
+def set_type(definition: NamespaceDefinition, name: str, kind: pa.DataType) -> NamespaceDefinition:
     """A type that holds every value of the old one."""
     place = _place(definition, name)
     item = definition.schema.field(place)
@@ -80,7 +82,7 @@ def set_type(definition: Definition, name: str, kind: pa.DataType) -> Definition
     return replace(definition, schema=definition.schema.set(place, item.with_type(kind)))
 
 
-def _place(definition: Definition, name: str) -> int:
+def _place(definition: NamespaceDefinition, name: str) -> int:
     names = definition.schema.names
     if name in names:
         return int(names.index(name))
