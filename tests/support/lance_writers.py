@@ -18,14 +18,15 @@ from penstock.lance.format.definition import new_definition, read_definition
 from penstock.lance.format.field_ids import with_field_ids
 from penstock.lance.format.leaves import leaves_in
 from penstock.lance.format.manifest import MANIFEST, Manifest
-from penstock.lance.reading.leaf_checks import MisplacedRowJob
 from penstock.lance.reading.leaf_scan import LEAF, LeafScan
+from penstock.lance.reading.misplaced_rows import MisplacedRowJob
 from penstock.lance.writing.adoption import adopt_leaves
 from penstock.lance.writing.compaction import commit_compaction
 from penstock.lance.writing.creation import create_namespace
 from penstock.lance.writing.deletes import DeletionJob, LeafDeletion, commit_deletion
-from penstock.lance.writing.fragment_write_job import FragmentWriteJob, WrittenFragments, write_journal
+from penstock.lance.writing.fragment_write_job import FragmentWriteJob
 from penstock.lance.writing.row_writes import commit_rows, new_write_job
+from penstock.lance.writing.write_journal import WrittenFragments, write_journal
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
 
@@ -95,15 +96,15 @@ class Writer:
         ids, countries = zip(*rows, strict=True)
         arrays = [pa.array(ids, pa.int64()), pa.array([batch] * len(ids)), pa.array(countries, pa.string())]
         job = job or new_write_job(scan)
-        with write_journal(scan.store, job.write_id) as told:
+        with write_journal(scan.store, job.writer_id) as told:
             done = job([pa.RecordBatch.from_arrays(arrays, schema=scan.definition.schema)])
             told += [pickle.loads(batch["written"][0].as_py()) for batch in done]
         return job, told
 
     def overwrite(self, batch: str, rows: Iterable[tuple[int, str | None]]) -> int:
         scan = self.scan()
-        written = self.written(scan, batch, rows, new_write_job(scan, alone=True))
-        return commit_rows(self.manifest, scan, *written, "overwrite", alone=True)
+        written = self.written(scan, batch, rows, new_write_job(scan, replace_all=True))
+        return commit_rows(self.manifest, scan, *written, "overwrite", replace_all=True)
 
     def commit(self, scan: LeafScan, job: FragmentWriteJob, written: list[WrittenFragments]) -> int:
         return commit_rows(self.manifest, scan, job, written, "append")

@@ -11,54 +11,89 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.ducklake.reading.explain import Explanation
-from penstock.errors import NotFoundError
-from penstock.lance.commits.leaf_records import BYTES, ROWS
 from penstock.lance.format.dataset_store import DatasetStore, require_lance
-from penstock.lance.format.definition import NamespaceDefinition, new_definition, read_definition
+from penstock.lance.format.definition import NamespaceDefinition, definition_in, new_definition
 from penstock.lance.format.field_ids import with_field_ids
-from penstock.lance.format.leaves import leaf_from_entry, leaves_in
-from penstock.lance.format.manifest import Manifest, ManifestEntry, ManifestState
+from penstock.lance.format.manifest import Manifest
 from penstock.lance.format.schema_conversion import arrow_field, arrow_schema, arrow_type, namespace_columns
 from penstock.lance.reading.leaf_checks import PROBLEM_SCHEMA, leaf_problems, leaves_to_align
-from penstock.lance.reading.leaf_scan import LeafScan, pushed
+from penstock.lance.reading.leaf_scan import LeafScan, open_scan, pushed
+from penstock.lance.reading.listings import PARTITION_SCHEMA, VERSION_SCHEMA, partition_rows, version_rows
 from penstock.lance.writing import schema_evolution
-from penstock.lance.writing.adoption import MissingLeaves, adopt_leaves, leaf_at_time
+from penstock.lance.writing.adoption import MissingLeaves, adopt_leaves
 from penstock.lance.writing.compaction import compact_leaves
 from penstock.lance.writing.creation import check_namespace_name, create_namespace
 from penstock.lance.writing.deletes import delete_rows
 from penstock.lance.writing.fragment_write_job import ROWS_PER_FILE
-from penstock.lance.writing.row_writes import commit_definition, write_rows
+from penstock.lance.writing.row_writes import write_rows
 from penstock.spark.schemas import SchemaLike
 from penstock.spark.session import prepare
 from penstock.spark.versions import chosen_version
 from penstock.spark.write_job import Distribution
 
-_PARTITIONS = "leaf string, location string, partition map<string,string>, version bigint, rows bigint, bytes bigint"
-_VERSIONS = "version bigint, timestamp timestamp, operation string, summary string"
-
 
 class Namespace:
-    """One partitioned namespace in a directory. Every verb that writes returns the namespace's new version."""
+    """One partitioned namespace in a directory, made by `penstock.lance.create` or `open`.
+
+    Every method that writes returns the namespace's new version, and changes nothing where it raises an error.
+    """
 
     def __init__(self, manifest: Manifest, name: str, spark: SparkSession) -> None:
+        """Open a namespace of a manifest; users call `penstock.lance.open`.
+
+        Args:
+            manifest: The manifest of the directory.
+            name: The namespace's name, or its path, `db$events`.
+            spark: The session that reads and writes.
+
+        Raises:
+            NotFoundError: The directory has no manifest, or no namespace of this name.
+            InvalidError: The namespace is not partitioned, or its properties cannot be understood.
+        """
         self._manifest = manifest
         self._spark = spark
-        self.name = name
-        self._definition_at(manifest.state())
+        self._name = name
+        self._definition()
+
+    @property
+    def name(self) -> str:
+        """The namespace's name, or its path, `db$events`."""
+        return self._name
 
     @property
     def schema(self) -> T.StructType:
-        """The columns, as Spark shows them."""
+        """The columns, as Spark shows them.
+
+        Returns:
+            Spark's schema: vectors are arrays, float16 is float, unsigned integers are the next wider type.
+
+        Raises:
+            NotFoundError: The namespace is gone.
+        """
         return self._scan().schema
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """The columns in the types that new leaves keep them in."""
+        """The columns, in the types that new leaves keep them in.
+
+        Returns:
+            Arrow's schema, which can say more than Spark's.
+
+        Raises:
+            NotFoundError: The namespace is gone.
+        """
         return pa.schema([item.remove_metadata() for item in self._definition().schema])
 
     @property
     def partitioned_by(self) -> list[str]:
-        """The partition fields, as `create` takes them."""
+        """The partition fields.
+
+        Returns:
+            Their texts, as `create` takes them: `["country", "bucket(4, city)"]`.
+
+        Raises:
+            NotFoundError: The namespace is gone.
+        """
         definition = self._definition()
         return [
             field.transform.describe(", ".join(definition.source(number).name for number in field.sources))
@@ -66,141 +101,277 @@ class Namespace:
         ]
 
     def read(self, *, version: int | None = None, timestamp: str | datetime | None = None) -> DataFrame:
-        """The rows of all leaves, now or as of a version or a time. Leaves are chosen while Spark plans a query."""
+        """Read the rows of all leaves, now or as of a version or a time.
+
+        Leaves are chosen while Spark plans a query: its filters leave out those that cannot hold a matching row.
+
+        Args:
+            version: A version of the namespace, as `versions()` lists them.
+            timestamp: A time, whose newest version is read; one without a zone is in the Spark session's.
+
+        Returns:
+            A DataFrame of the namespace's columns. Running it raises NotFoundError where another program has deleted a
+            leaf or cleaned up its version to read, and InvalidError for a value that is none of its column's type.
+
+        Raises:
+            NotFoundError: There is no such version, or none at that time, or `timestamp` is no time.
+            InvalidError: Both `version` and `timestamp` are given.
+        """
         return self._scan(chosen_version(self._spark, version, timestamp, self._manifest.version_at)).frame()
 
     def append(self, frame: DataFrame, *, distribution: Distribution = "auto") -> int:
-        """Add rows; columns go by name, and those that are not given are NULL."""
+        """Add rows; columns go by name, and those that are not given are NULL.
+
+        Args:
+            frame: The rows.
+            distribution: How rows go to the tasks that write them: "none" leaves them as they come, "partition" brings
+                the rows of a leaf together by a shuffle, "auto" chooses.
+
+        Returns:
+            The namespace's new version.
+
+        Raises:
+            InvalidError: The DataFrame has a column that the namespace does not have, lacks one that takes no NULL, or
+                has a value that does not fit; or a leaf lacks one of the columns (see `align`).
+            UnsupportedError: The namespace is partitioned by a function that Penstock does not know.
+            ConflictError: Another writer has changed the namespace or a leaf meanwhile; run again.
+            NotFoundError: A leaf to write to is gone.
+        """
         return write_rows(self._manifest, self._scan(), frame, "append", distribution)
 
     def overwrite(self, frame: DataFrame, *, distribution: Distribution = "auto") -> int:
-        """Put rows in place of all that are there. Leaves take the namespace's columns of now."""
-        return write_rows(self._manifest, self._scan(), frame, "overwrite", distribution, alone=True)
+        """Put rows in place of all that are there. Leaves take the columns that the namespace has now.
+
+        Args:
+            frame: The rows; columns go by name, and those that are not given are NULL.
+            distribution: How rows go to the tasks that write them, as for `append`.
+
+        Returns:
+            The namespace's new version. Old versions keep the old rows.
+
+        Raises:
+            InvalidError: The DataFrame has a column that the namespace does not have, lacks one that takes no NULL, or
+                has a value that does not fit.
+            UnsupportedError: The namespace is partitioned by a function that Penstock does not know.
+            ConflictError: Another writer has changed the namespace or a leaf meanwhile; run again.
+            NotFoundError: A leaf to write to is gone.
+        """
+        return write_rows(self._manifest, self._scan(), frame, "overwrite", distribution, replace_all=True)
 
     def delete(self, where: str | SparkColumn) -> int | None:
-        """Delete the rows that a predicate is true for; None where there are none. Whole leaves are not read."""
+        """Delete the rows that a predicate is true for. Leaves that go as a whole are not read.
+
+        Args:
+            where: The predicate, as SQL text or a column expression.
+
+        Returns:
+            The namespace's new version, or None where there are no such rows.
+
+        Raises:
+            ConflictError: Another writer has changed the namespace or a leaf meanwhile, or another program has added
+                rows to a leaf that would go as a whole, which `adopt` shows; run again.
+            NotFoundError: A leaf is gone.
+            InvalidError: A leaf has a value that is none of its column's type.
+        """
         return delete_rows(self._manifest, self._scan(), where)
 
     def compact(self, *, rows_per_fragment: int = ROWS_PER_FILE) -> int | None:
-        """Put small fragments of each leaf together; None where there is nothing to do."""
+        """Put the small fragments of each leaf together, and remove deleted rows from their files.
+
+        Args:
+            rows_per_fragment: The number of rows that fragments should have.
+
+        Returns:
+            The namespace's new version, or None where there is nothing to do.
+
+        Raises:
+            ConflictError: Another writer has changed the rows of a leaf meanwhile; run again.
+            NotFoundError: A leaf is gone.
+        """
         return compact_leaves(self._manifest, self._scan(), rows_per_fragment)
 
     def align(self) -> int | None:
-        """Rewrite leaves whose columns are not the namespace's, or whose rows may belong elsewhere; None without any.
+        """Rewrite leaves whose columns are not the namespace's, or whose rows may belong elsewhere.
 
         Every row goes to the leaf of its partition values.
+
+        Returns:
+            The namespace's new version, or None where there are no such leaves.
+
+        Raises:
+            ConflictError: Another writer has changed one of those leaves meanwhile; run again.
+            NotFoundError: A leaf is gone.
+            InvalidError: A leaf has a value that is none of its column's type.
+            UnsupportedError: The namespace is partitioned by a function that Penstock does not know.
         """
         scan = self._scan()
-        odd = leaves_to_align(scan)
-        if not odd:
+        leaves = leaves_to_align(scan)
+        if not leaves:
             return None
-        ids = frozenset(leaf.object_id for leaf in odd)
-        return write_rows(self._manifest, scan, scan.only(odd).frame(), "align", "auto", replaced=ids)
+        ids = frozenset(leaf.object_id for leaf in leaves)
+        return write_rows(self._manifest, scan, scan.only(leaves).frame(), "align", "auto", replaced=ids)
 
     def adopt(self, *, missing: MissingLeaves = "error") -> int | None:
-        """Show what other programs have written to leaves since Penstock last did; None where there is nothing.
+        """Show what other programs have written to leaves since Penstock last did.
 
-        Tasks look at their rows: a warning tells of those that do not belong in their leaf, which `align` moves. Leaves
-        whose dataset was deleted are an error; with `missing="drop"` they leave the namespace.
+        Spark's tasks check their rows: a warning tells of those that do not belong in their leaf, which `align` moves.
+
+        Args:
+            missing: What is done about leaves whose dataset was deleted: they are an "error", or with "drop" they leave
+                the namespace.
+
+        Returns:
+            The namespace's new version, or None where there is nothing to show.
+
+        Raises:
+            NotFoundError: The dataset of a leaf was deleted, and `missing` is "error".
+            InvalidError: `missing` is neither, or nobody can tell which of the namespace's columns those of a leaf are.
+            ConflictError: Another writer has changed a leaf meanwhile; run again.
         """
         return adopt_leaves(self._manifest, self._scan(), missing)
 
     def check(self) -> DataFrame:
-        """What is wrong with leaves, a row for each problem: unreadable ones, columns that are not the namespace's,
-        versions of other programs that are not adopted yet, and rows whose partition values are not the leaf's.
+        """Find what is wrong with leaves; Spark's tasks read the partition columns of every leaf.
 
-        Tasks read the partition columns of every leaf. No row in the result means that all is well.
+        Problems are leaves that cannot be read, columns that are not the namespace's, versions of other programs that
+        are not adopted yet, and rows whose partition values are not the leaf's.
+
+        Returns:
+            A DataFrame with a row for each problem: the leaf, the problem, the number of rows where it is about rows,
+            and the way out. No row means that all is well.
+
+        Raises:
+            NotFoundError: The namespace is gone.
+            InvalidError: A leaf has a value in a partition column that is none of its type.
         """
         return self._spark.createDataFrame(leaf_problems(self._scan()), PROBLEM_SCHEMA)
 
     def add_column(self, column: str | pa.Field) -> int:
-        """Add a column, `"note STRING"` or an Arrow field: NULL in the rows that are there."""
+        """Add a column, which is NULL in the rows that are there.
+
+        Args:
+            column: Its name and type, `"note STRING"`, or an Arrow field.
+
+        Returns:
+            The namespace's new version.
+
+        Raises:
+            InvalidError: The column takes no NULL, its name is taken or one that Lance cannot keep, or the text is not
+                one column.
+            UnsupportedError: Lance or Spark does not have the type.
+            ConflictError: Another writer has changed the namespace meanwhile; run again.
+        """
         item = arrow_field(column)
         return self._evolve(lambda old: schema_evolution.add_column(old, item), "add column", item.name)
 
     def drop_column(self, name: str) -> int:
-        """Hide a column; its values stay in the leaves until they are rewritten."""
+        """Hide a column; its values stay in the leaves until they are rewritten.
+
+        Args:
+            name: The column's name.
+
+        Returns:
+            The namespace's new version.
+
+        Raises:
+            NotFoundError: There is no such column.
+            InvalidError: The namespace is partitioned by the column, or has no other.
+            ConflictError: Another writer has changed the namespace meanwhile; run again.
+        """
         return self._evolve(lambda old: schema_evolution.drop_column(old, name), "drop column", name)
 
     def rename_column(self, name: str, new: str) -> int:
+        """Give a column another name; leaves and the names of partitions stay as they are.
+
+        Args:
+            name: The column's name.
+            new: Its new name.
+
+        Returns:
+            The namespace's new version.
+
+        Raises:
+            NotFoundError: There is no such column.
+            InvalidError: The new name is taken, or one that Lance cannot keep.
+            ConflictError: Another writer has changed the namespace meanwhile; run again.
+        """
         return self._evolve(lambda old: schema_evolution.rename_column(old, name, new), "rename column", name)
 
     def set_type(self, name: str, kind: str | T.DataType | pa.DataType) -> int:
-        """Widen a column's type: a Spark type, its name, or an Arrow type."""
+        """Widen a column's type; leaves stay as they are.
+
+        Args:
+            name: The column's name.
+            kind: A Spark type, its name, or an Arrow type.
+
+        Returns:
+            The namespace's new version.
+
+        Raises:
+            NotFoundError: There is no such column.
+            InvalidError: The type does not hold every value of the old one, or values of a partition column could have
+                other partitions with it.
+            UnsupportedError: Lance or Spark does not have the type.
+            ConflictError: Another writer has changed the namespace meanwhile; run again.
+        """
         wanted = arrow_type(kind)
         return self._evolve(lambda old: schema_evolution.set_type(old, name, wanted), "set type", name)
 
     def partitions(self, *, version: int | None = None) -> DataFrame:
-        """The leaves: their partition values, the version of each that is read, and what it is known to hold."""
-        state = self._manifest.state(version)
-        definition = self._definition_at(state)
-        rows = []
-        for entry in state.below(self.name):
-            if entry.kind == "table":
-                leaf = leaf_from_entry(entry, self.name, definition.fields)
-                named = dict(zip((field.key for field in definition.fields), leaf.values or (), strict=False))
-                held = (_number(entry, ROWS), _number(entry, BYTES))
-                rows.append((leaf.object_id, leaf.location, named, leaf.version, *held))
-        return self._spark.createDataFrame(rows, _PARTITIONS)
+        """List the leaves.
+
+        Args:
+            version: A version of the namespace; without one, as it is now.
+
+        Returns:
+            A DataFrame with a row for each leaf: its object id, location and partition values, the version of it that
+            is read, and the rows and bytes that it is known to hold.
+
+        Raises:
+            NotFoundError: There is no such version.
+        """
+        return self._spark.createDataFrame(partition_rows(self._manifest, self.name, version), PARTITION_SCHEMA)
 
     def versions(self) -> DataFrame:
-        """The versions that Penstock made, the oldest first; `read(version=...)` takes any of them."""
-        rows = [
-            (
-                change.version,
-                change.timestamp,
-                change.properties["penstock.operation"],
-                change.properties["penstock.summary"],
-            )
-            for change in self._manifest.changes()
-            if change.properties.get("penstock.namespace") == self.name
-        ]
-        return self._spark.createDataFrame(rows, _VERSIONS)
+        """List the versions that Penstock made, the oldest first; `read(version=...)` takes any of them.
+
+        Returns:
+            A DataFrame with a row for each version: its number, its time, what made it, and a summary as JSON.
+
+        Raises:
+            NotFoundError: The directory has no manifest any more.
+        """
+        return self._spark.createDataFrame(version_rows(self._manifest, self.name), VERSION_SCHEMA)
 
     def explain(self, predicate: str) -> Explanation:
-        """Which leaves a query with this predicate reads, and what leaves the others out."""
+        """Tell which leaves a query with a predicate reads, and what leaves the others out; no leaf is opened.
+
+        Args:
+            predicate: The predicate, as SQL text.
+
+        Returns:
+            The numbers of leaves that are read and left out, and by which partition fields. `print` shows it.
+
+        Raises:
+            NotFoundError: The namespace is gone.
+        """
         scan = self._scan()
         implication = pushed(scan, predicate)
         kept = len(scan.pruner.kept(scan.leaves, implication))
         reasons = scan.pruner.reasons(scan.leaves, implication)
         return Explanation(predicate, len(scan.leaves), kept, reasons, unit="leaves")
 
-    def _evolve(self, change: Callable[[NamespaceDefinition], NamespaceDefinition], operation: str, what: str) -> int:
+    def _evolve(self, change: Callable[[NamespaceDefinition], NamespaceDefinition], operation: str, column: str) -> int:
         scan = self._scan()
         new = change(scan.definition)
         namespace_columns(self._spark, new.schema)  # refuses types that Spark does not have
-        return commit_definition(self._manifest, scan, new.properties(), operation, what)
+        return schema_evolution.commit_definition(self._manifest, scan, new, operation, column)
 
     def _definition(self) -> NamespaceDefinition:
-        return self._definition_at(self._manifest.state())
-
-    def _definition_at(self, state: ManifestState) -> NamespaceDefinition:
-        root = state.entry(self.name)
-        if root is None or root.kind != "namespace":
-            raise NotFoundError(
-                f"{self._manifest.store.root} has no namespace {self.name!r} at version {state.version}; make it with"
-                " lance.create"
-            )
-        return read_definition(self.name, root.properties)
+        return definition_in(self._manifest, self._manifest.state(), self.name)
 
     def _scan(self, version: int | None = None) -> LeafScan:
-        state = self._manifest.state(version)
-        definition = self._definition_at(state)
-        leaves = leaves_in(state, self.name, definition.fields)
-        if version is not None:
-            time = self._manifest.time_of(state.version)
-            leaves = [
-                leaf if leaf.version is not None else leaf_at_time(self._manifest.store, leaf, time) for leaf in leaves
-            ]
-        sizes = [entry.properties.get(BYTES) for entry in state.below(self.name) if entry.kind == "table"]
-        size = {} if None in sizes else {"size": sum(int(size or 0) for size in sizes)}
-        columns = namespace_columns(self._spark, definition.schema)
-        return LeafScan(self._spark, self._manifest.store, self.name, definition, columns, leaves, **size)
-
-
-def _number(entry: ManifestEntry, key: str) -> int | None:
-    text = entry.properties.get(key)
-    return None if text is None else int(text)
+        return open_scan(self._spark, self._manifest, self.name, version)
 
 
 def create(
@@ -214,9 +385,26 @@ def create(
 ) -> Namespace:
     """Make a partitioned namespace in a directory, which becomes a Lance directory namespace if it is none yet.
 
-    The name can be a path, `db$events`: the namespaces on the way are made too.
-    The schema is Spark's DDL or `StructType`, or an Arrow schema, which can say more: `pa.list_(pa.float32(), 128)` is
-    a vector. Partition fields are columns or `bucket(N, c)`, `truncate(W, c)`, `hash(c, ...)`, `year(c)` to `hour(c)`.
+    Args:
+        root: The directory.
+        name: The namespace's name. It can be a path, `db$events`: the namespaces on the way are made too.
+        schema: The columns: Spark's DDL or `StructType`, or an Arrow schema, which can say more:
+            `pa.list_(pa.float32(), 128)` is a vector.
+        partitioned_by: The partition fields: columns, or `bucket(N, c)`, `truncate(W, c)`, `hash(c, ...)`, `year(c)` to
+            `hour(c)`.
+        storage_options: What Lance needs to reach the directory, such as credentials.
+        spark: The session that reads and writes; the running one, or a new local one, without it.
+
+    Returns:
+        The namespace, which is empty.
+
+    Raises:
+        InvalidError: The name is taken, inside of a table or another partitioned namespace, or one that Lance cannot
+            keep; the schema is no list of columns, or has column names that Lance cannot keep; there is no partition
+            field, one is there twice, or one cannot be understood.
+        NotFoundError: A partition field is made of a column that the schema does not have.
+        UnsupportedError: Lance is not installed, Lance or Spark does not have a type, a column cannot be partitioned
+            so, or the session is none that Penstock can use.
     """
     require_lance()
     session = prepare(spark)
@@ -233,6 +421,22 @@ def create(
 def open_namespace(
     root: str, name: str, *, storage_options: Mapping[str, str] | None = None, spark: SparkSession | None = None
 ) -> Namespace:
-    """Open a partitioned namespace, of ours or of any other writer."""
+    """Open a partitioned namespace, of ours or of any other writer.
+
+    Args:
+        root: The directory.
+        name: The namespace's name, or its path, `db$events`.
+        storage_options: What Lance needs to reach the directory, such as credentials.
+        spark: The session that reads and writes; the running one, or a new local one, without it.
+
+    Returns:
+        The namespace.
+
+    Raises:
+        NotFoundError: The directory is no Lance namespace with a manifest, or has no namespace of this name.
+        InvalidError: The namespace is not partitioned, or its properties cannot be understood.
+        UnsupportedError: Lance is not installed, the namespace's schema has a type that is not understood, or the
+            session is none that Penstock can use.
+    """
     require_lance()
     return Namespace(Manifest(DatasetStore.at(root, storage_options)), name, prepare(spark))

@@ -21,8 +21,9 @@ from pyspark.sql import SparkSession
 
 import penstock
 import penstock.lance
-from penstock.lance.commits import namespace_commit
-from penstock.lance.writing.row_writes import commit_definition, commit_rows, new_write_job
+from penstock.lance.commits.namespace_commit import NamespaceCommit
+from penstock.lance.writing.row_writes import commit_rows, new_write_job
+from penstock.lance.writing.schema_evolution import commit_definition, rename_column
 from support.lance_judges import by_pylance, check_manifest, client
 from support.lance_writers import LONGEST, NAME, SCHEMA, Writer, data_files, journals
 from support.processes import environment
@@ -218,13 +219,13 @@ def test_a_client_that_makes_the_same_leaf_meanwhile(writer: Writer) -> None:
 def test_a_client_that_makes_the_same_leaf_at_the_last_moment(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     scan = writer.scan()
     staged = writer.written(scan, "a", [(1, "US"), (2, "CN")])
-    publish = namespace_commit.NamespaceCommit.publish
+    publish = NamespaceCommit.publish
 
-    def late(self: namespace_commit.NamespaceCommit, *arguments: Any, **summary: object) -> int:
+    def late(self: NamespaceCommit, *arguments: Any, **summary: object) -> int:
         client(writer.root).declare_table(DeclareTableRequest(id=[NAME, "country=US"]))
         return publish(self, *arguments, **summary)
 
-    monkeypatch.setattr(namespace_commit.NamespaceCommit, "publish", late)
+    monkeypatch.setattr(NamespaceCommit, "publish", late)
     with pytest.raises(penstock.ConflictError, match=r"country=US was changed by another program.*run again"):
         writer.commit(scan, *staged)
     monkeypatch.undo()
@@ -238,11 +239,8 @@ def test_a_definition_that_changes_meanwhile(writer: Writer) -> None:
     files, scan = data_files(writer.root), writer.scan()
     append = writer.written(scan, "b", [(2, "US"), (3, "new")])
     delete = writer.marked(scan, "id = 1")
-    root = writer.manifest.state().entry(NAME)
-    assert root is not None
-    key = "lance.partitioning.schema"
-    other = {key: root.properties[key].replace('"batch"', '"lot"')}
-    commit_definition(writer.manifest, scan, other, "rename column", "batch")
+    renamed = rename_column(scan.definition, "batch", "lot")
+    commit_definition(writer.manifest, scan, renamed, "rename column", "batch")
     version = writer.manifest.state().version
     with pytest.raises(penstock.ConflictError, match="changed by another writer meanwhile"):
         writer.commit(scan, *append)
@@ -318,21 +316,21 @@ def foreign_leaf(writer: Writer, ids: list[int], schema: pa.Schema = SCHEMA) -> 
 def test_a_foreign_leaf_shows_nothing_before_the_rest(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     leaf = foreign_leaf(writer, [1])
     seen = []
-    publish = namespace_commit.NamespaceCommit.publish
+    publish = NamespaceCommit.publish
 
-    def watched(self: namespace_commit.NamespaceCommit, *arguments: Any, **summary: object) -> int:
+    def watched(self: NamespaceCommit, *arguments: Any, **summary: object) -> int:
         seen.append(writer.ids())
         return publish(self, *arguments, **summary)
 
-    def failing(self: namespace_commit.NamespaceCommit, *arguments: Any, **summary: object) -> int:
+    def failing(self: NamespaceCommit, *arguments: Any, **summary: object) -> int:
         watched_ids = writer.ids()
         raise penstock.ConflictError(f"{watched_ids}")
 
-    monkeypatch.setattr(namespace_commit.NamespaceCommit, "publish", failing)
+    monkeypatch.setattr(NamespaceCommit, "publish", failing)
     with pytest.raises(penstock.ConflictError, match=r"\[1\]"):
         writer.append("a", [(2, "XX"), (3, "US")])
     assert (writer.ids(), len(data_files(writer.root))) == ([1], 1)
-    monkeypatch.setattr(namespace_commit.NamespaceCommit, "publish", watched)
+    monkeypatch.setattr(NamespaceCommit, "publish", watched)
     lance.write_dataset(lance.dataset(leaf).to_table(filter="id = 1"), leaf, mode="append")
     assert writer.ids() == [1, 1], "it is another program's still"
     writer.append("a", [(2, "XX"), (3, "US")])
@@ -343,16 +341,16 @@ def test_a_foreign_leaf_shows_nothing_before_the_rest(writer: Writer, monkeypatc
 def test_a_leaf_that_another_program_overwrites_meanwhile(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     writer.append("a", [(1, "US"), (2, "CN")])
     leaf = writer.leaf("US")
-    base = namespace_commit.NamespaceCommit.base
+    base = NamespaceCommit.base_dataset
 
-    def outrun(self: namespace_commit.NamespaceCommit, one: Any) -> Any:
+    def outrun(self: NamespaceCommit, one: Any) -> Any:
         found = base(self, one)
         if one.object_id.endswith("US"):
             table = pa.table({"id": pa.array([9], pa.int64()), "batch": ["foreign"], "country": ["US"]})
             lance.write_dataset(table, leaf, mode="overwrite")
         return found
 
-    monkeypatch.setattr(namespace_commit.NamespaceCommit, "base", outrun)
+    monkeypatch.setattr(NamespaceCommit, "base_dataset", outrun)
     with pytest.raises(penstock.ConflictError, match="run again"):
         writer.append("b", [(3, "US"), (4, "CN")])
     monkeypatch.undo()

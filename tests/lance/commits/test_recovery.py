@@ -18,8 +18,9 @@ import pytest
 from lance_namespace import DeclareTableRequest
 
 import penstock
-from penstock.lance.commits import namespace_commit
-from penstock.lance.commits.namespace_commit import WRITER, NamespaceCommit
+from penstock.lance.commits import namespace_commit, writer_lease
+from penstock.lance.commits.namespace_commit import NamespaceCommit
+from penstock.lance.commits.writer_lease import WRITER
 from penstock.lance.writing import fragment_write_job, row_writes
 from support.lance_judges import by_pylance, client
 from support.lance_writers import LONGEST, NAME, READY, Writer, data_files, journals, stop
@@ -33,7 +34,7 @@ DEAD = [(100, "US"), (101, "CN"), (102, "new")]
 
 @pytest.fixture
 def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Writer:
-    monkeypatch.setattr(namespace_commit, "_LEASE", LEASE)
+    monkeypatch.setattr(writer_lease, "_LEASE", LEASE)
     made = Writer.create(tmp_path)
     made.append("a", FIRST[::2])
     made.append("b", FIRST[1::2])
@@ -42,7 +43,7 @@ def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Writer:
 
 def stalled(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any], owner: Any, name: str, call: int = 1) -> Stalled:
     """One leaf is handled after the other, so that the n-th call is always the same."""
-    monkeypatch.setattr(row_writes, "_THREADS", 1)
+    monkeypatch.setattr(namespace_commit, "DATASETS_AT_ONCE", 1)
     return Stalled(monkeypatch, act, owner, name, call)
 
 
@@ -57,14 +58,14 @@ def ids_in(leaf: str) -> list[int]:
 
 def victim(root: str, moment: str) -> None:
     """A process of its own, whose append stops on its way."""
-    row_writes._THREADS = 1
+    namespace_commit.DATASETS_AT_ONCE = 1
     match moment:
         case "writing":
-            _stop_at(fragment_write_job, "_note", 2)
+            _stop_at(fragment_write_job, "record_files", 2)
         case "written":
-            _stop_at(row_writes, "namespace_commit")
+            _stop_at(row_writes, "begin_commit")
         case "committing":
-            _stop_at(NamespaceCommit, "commit", 3)
+            _stop_at(NamespaceCommit, "commit_leaf", 3)
     Writer(root).append("dead", DEAD)
     stop()
 
@@ -237,7 +238,7 @@ def test_a_dead_append_to_another_programs_leaf_never_shows(writer: Writer, monk
 
 @pytest.mark.parametrize("call", [1, 2, 3])
 def test_a_slow_writer_that_commits_after_others(writer: Writer, monkeypatch: pytest.MonkeyPatch, call: int) -> None:
-    late = stalled(monkeypatch, lambda: writer.append("slow", DEAD), NamespaceCommit, "commit", call)
+    late = stalled(monkeypatch, lambda: writer.append("slow", DEAD), NamespaceCommit, "commit_leaf", call)
     writer.append("next", [(200, "US"), (201, "new")])
     expected = writer.rows()
     assert isinstance(late.goes_on(), penstock.ConflictError)
@@ -251,16 +252,16 @@ def test_a_slow_writer_that_commits_between_the_looks_of_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
 ) -> None:
     """The other has seen the leaf without its rows, and commits on top of them."""
-    monkeypatch.setattr(namespace_commit, "_LEASE", LEASE)
+    monkeypatch.setattr(writer_lease, "_LEASE", LEASE)
     writer = Writer.create(tmp_path)
     for number in (1, 2):
         writer.append("a", [(number, "US")])
     acts = {**STATEMENTS, "append": lambda writer: writer.append("x", [(200, "US")])}
-    slow = stalled(monkeypatch, lambda: writer.append("slow", DEAD[:1]), NamespaceCommit, "commit")
-    owner, name = (lance.optimize.Compaction, "commit") if statement == "compact" else (NamespaceCommit, "commit")
+    slow = stalled(monkeypatch, lambda: writer.append("slow", DEAD[:1]), NamespaceCommit, "commit_leaf")
+    owner, name = (lance.optimize.Compaction, "commit") if statement == "compact" else (NamespaceCommit, "commit_leaf")
     other = stalled(monkeypatch, lambda: acts[statement](writer), owner, name)
     with monkeypatch.context() as patch:
-        patch.setattr(NamespaceCommit, "give_up", lambda self: None)  # it dies as soon as it has committed
+        patch.setattr(NamespaceCommit, "roll_back", lambda self: None)  # it dies as soon as it has committed
         assert isinstance(slow.goes_on(), penstock.ConflictError)
     outcome = other.goes_on()
     assert isinstance(outcome, penstock.ConflictError)
@@ -274,7 +275,7 @@ def test_a_slow_writer_that_heals_after_others(writer: Writer, monkeypatch: pyte
     """It takes what others have published meanwhile for unfinished; they must not lose it."""
     leaf = writer.leaf("US")
     dead = stalled(monkeypatch, lambda: writer.append("dead", DEAD[:1]), NamespaceCommit, "publish")
-    slow = stalled(monkeypatch, lambda: writer.append("slow", [(150, "US")]), NamespaceCommit, "base")
+    slow = stalled(monkeypatch, lambda: writer.append("slow", [(150, "US")]), NamespaceCommit, "base_dataset")
     writer.append("next", [(200, "US")])
     assert isinstance(slow.goes_on(), penstock.ConflictError)
     assert writer.ids() == [1, 2, 3, 4, 200]
@@ -285,16 +286,16 @@ def test_a_slow_writer_that_heals_after_others(writer: Writer, monkeypatch: pyte
 
 
 def test_a_writer_that_takes_long_but_lives_is_waited_for(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    committing = NamespaceCommit.commit
+    committing = NamespaceCommit.commit_leaf
 
     def slowly(self: NamespaceCommit, *arguments: Any, **named: Any) -> Any:
         time.sleep(LEASE)
         return committing(self, *arguments, **named)
 
-    monkeypatch.setattr(namespace_commit, "_LEASE", 3 * LEASE)  # half of what it takes, and far more than each step
-    monkeypatch.setattr(NamespaceCommit, "commit", slowly)
+    monkeypatch.setattr(writer_lease, "_LEASE", 3 * LEASE)  # half of what it takes, and far more than each step
+    monkeypatch.setattr(NamespaceCommit, "commit_leaf", slowly)
     rows = [(100 + number, f"c{number}") for number in range(6)]
-    late = stalled(monkeypatch, lambda: writer.append("slow", rows), row_writes, "for_each_leaf")
+    late = stalled(monkeypatch, lambda: writer.append("slow", rows), NamespaceCommit, "for_each")
     other = threading.Thread(target=lambda: writer.append("next", [(200, "US")]))
     other.start()
     version = late.goes_on()

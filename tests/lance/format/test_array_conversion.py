@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import InvalidError
-from penstock.lance.format.array_conversion import convert_array, null_array, readable
+from penstock.lance.format.array_conversion import convert_array, null_array
 
 _UTC, _NAIVE = pa.timestamp("us", "UTC"), pa.timestamp("us")
 _NAN, _INF = float("nan"), float("inf")
@@ -181,33 +181,8 @@ def test_values_under_null_do_not_matter() -> None:
         assert convert_array(structs[start:], _PAIR, "s", "leaf").to_pylist() == expected
 
 
-def test_missing() -> None:
+def test_columns_that_a_leaf_has_not_are_null() -> None:
     for kind in (_VECTOR, _PAIR, pa.map_(pa.string(), _UTC), pa.dictionary(pa.int8(), pa.string()), _NUMBER):
         assert null_array(3, pa.field("c", kind), "leaf") == pa.nulls(3, kind)
     with pytest.raises(InvalidError, match="column c of leaf country=US"):
         null_array(3, pa.field("c", pa.int8(), nullable=False), "country=US")
-
-
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        (pa.list_(pa.float16(), 128), pa.list_(pa.float32())),
-        (pa.large_list(pa.dictionary(pa.int8(), pa.large_string())), pa.list_(pa.string())),
-        (
-            pa.struct([("a", pa.uint64()), ("b", pa.uint8())]),
-            pa.struct([("a", pa.decimal128(20, 0)), ("b", pa.int16())]),
-        ),
-        (pa.map_(pa.string_view(), pa.uint32()), pa.map_(pa.string(), pa.int64())),
-        (pa.date64(), pa.date32()),
-        (pa.time32("s"), pa.time64("ns")),
-        (pa.timestamp("ns", "Asia/Tokyo"), _UTC),
-        (pa.timestamp("s"), _NAIVE),
-        (pa.binary(16), pa.binary()),
-        (pa.decimal256(38, 2), pa.decimal128(38, 2)),
-        (pa.decimal256(39, 2), pa.decimal256(39, 2)),
-        (pa.bool_(), pa.bool_()),
-    ],
-)
-def test_readable(kind: pa.DataType, expected: pa.DataType) -> None:
-    assert readable(kind) == expected
-    assert readable(expected) == expected

@@ -15,7 +15,6 @@ from penstock.lance.format.definition import (
     ENABLED,
     PARTITION_COLUMNS,
     NamespaceDefinition,
-    PartitionField,
     new_definition,
     read_definition,
 )
@@ -31,6 +30,7 @@ from penstock.lance.format.leaf_columns import (
 )
 from penstock.lance.format.leaves import Leaf, PartitionValues, leaf_from_entry, leaf_object_id, new_leaf_entries
 from penstock.lance.format.manifest import READ_VERSION, ManifestEntry
+from penstock.lance.format.partition_fields import PartitionField
 from penstock.lance.format.schema_conversion import namespace_columns
 from penstock.lance.format.schema_json import schema_to_json
 from penstock.lance.reading.leaf_pruning import LeafPruner
@@ -249,7 +249,7 @@ def test_the_specification_s_example() -> None:
         ("country", pa.string(), True),
         ("city", pa.string(), True),
     ]
-    assert (found.id("city"), found.source(1).name, found.next_id) == (2, "country", 3)
+    assert (field_id(found.schema.field("city")), found.source(1).name, found.next_id) == (2, "country", 3)
     assert read_definition("root", found.properties()) == found
 
 
@@ -467,7 +467,7 @@ def test_leaves_of_ours(values: PartitionValues, name: str) -> None:
     shown = entry.with_properties({READ_VERSION: "7"})
     assert leaf_from_entry(shown, "events", fields) == Leaf(entry.object_id, "place", values, 7)
     bare = ManifestEntry(entry.object_id, "table", "place")
-    assert leaf_from_entry(bare, "events", fields) == Leaf(entry.object_id, "place", values, None, own=False)
+    assert leaf_from_entry(bare, "events", fields) == Leaf(entry.object_id, "place", values, None, is_own=False)
 
 
 @pytest.mark.parametrize(

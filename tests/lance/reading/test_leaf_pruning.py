@@ -16,16 +16,11 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from penstock.errors import InvalidError
-from penstock.lance.format.definition import (
-    PARTITION_COLUMNS,
-    NamespaceDefinition,
-    new_definition,
-    read_definition,
-    transform_type,
-)
+from penstock.lance.format.definition import PARTITION_COLUMNS, NamespaceDefinition, new_definition, read_definition
 from penstock.lance.format.field_ids import with_field_ids
 from penstock.lance.format.leaves import Leaf, PartitionValues, leaf_from_entry, new_leaf_entries
 from penstock.lance.format.manifest import ManifestEntry
+from penstock.lance.format.partition_fields import transform_type
 from penstock.lance.format.schema_conversion import namespace_columns
 from penstock.lance.reading.leaf_pruning import LeafPruner
 from penstock.predicates import Implication, implied_by

@@ -1,1 +1,1 @@
-"""How changes of a namespace become visible, and how those that broke off are undone."""
+"""Commits writes to a namespace, one writer at a time, and undoes those that broke off."""

@@ -1,4 +1,4 @@
-"""What the manifest says of a leaf at a version: its size, its columns, and whether its rows surely belong there."""
+"""Records in the manifest what a leaf is at a version: its size, its columns, and whether its rows were checked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from penstock.lance.commits.column_notes import current_column_notes
-from penstock.lance.commits.recovery import LeafStep, is_overwrite, leaf_history
+from penstock.lance.commits.leaf_history import leaf_history
 from penstock.lance.format.dataset_store import DatasetStore
 from penstock.lance.format.definition import NamespaceDefinition
 from penstock.lance.format.leaf_columns import (
@@ -27,34 +27,35 @@ BYTES, ROWS = "lance.partitioning.bytes", "lance.partitioning.rows"
 
 
 def leaf_at_dataset(definition: NamespaceDefinition, store: DatasetStore, leaf: Leaf, dataset: LanceDataset) -> Leaf:
-    """A leaf at another version, with its columns there. What other programs have written since is not checked yet."""
+    """The leaf at a version of its dataset, with its columns there. What other programs have written is not checked."""
     steps = leaf_history(dataset, leaf.version) if leaf.version else []
-    known = current_column_notes(definition, leaf, dataset)
-    if any(step.writer is None for step in steps):
-        known = _columns_before(definition, store, leaf, known)
-    columns = leaf_columns(definition, leaf.object_id, dataset, known, any(is_overwrite(step) for step in steps))
-    kept = list(takewhile(lambda step: step.writer is None or not is_overwrite(step), steps))
-    checked = (leaf.checked or len(kept) < len(steps)) and not any(may_misplace_rows(step) for step in kept)
+    notes = current_column_notes(definition, leaf, dataset)
+    if any(step.is_foreign for step in steps):
+        notes = _notes_of_all_columns(definition, store, leaf, notes)
+    overwritten = any(step.is_overwrite for step in steps)
+    columns = leaf_columns(definition, leaf.object_id, dataset, notes, overwritten)
+    kept = list(takewhile(lambda step: step.is_foreign or not step.is_overwrite, steps))
+    checked = (leaf.checked or len(kept) < len(steps)) and not any(step.may_misplace_rows for step in kept)
     return replace(
         leaf,
         version=dataset.version,
-        columns=new_column_notes(columns, dataset),
-        checked=checked or not leaf.own,
-        noted=None,
+        column_notes=new_column_notes(columns, dataset),
+        checked=checked or not leaf.is_own,
+        notes_version=None,
     )
 
 
 def with_leaf_record(
     definition: NamespaceDefinition, entry: ManifestEntry, leaf: Leaf, dataset: LanceDataset
 ) -> ManifestEntry:
-    """The entry of a leaf that shows this version of it."""
+    """The leaf's entry with this version of it as the one to read, and what is known of the leaf there."""
     fragments = [fragment.metadata for fragment in dataset.get_fragments()]
     size = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
     rows = sum(fragment.num_rows for fragment in fragments)
     return entry.with_properties(
         {
             READ_VERSION: str(dataset.version),
-            COLUMN_NOTES: column_notes_text(leaf.columns, definition, dataset.schema),
+            COLUMN_NOTES: column_notes_text(leaf.column_notes, definition, dataset.schema),
             COLUMN_NOTES_VERSION: None,
             BYTES: str(size),
             ROWS: str(rows),
@@ -63,21 +64,11 @@ def with_leaf_record(
     )
 
 
-def may_misplace_rows(step: LeafStep) -> bool:
-    """Whether another program may have put values into a leaf that do not belong there."""
-    from lance import LanceOperation
-
-    harmless = (LanceOperation.Rewrite, LanceOperation.CreateIndex, LanceOperation.Delete, LanceOperation.UpdateConfig)
-    # pylance has no class for the few that touch no row: to reserve fragments, which a compaction does first
-    nameless = type(step.operation) is LanceOperation.BaseOperation
-    return step.writer is None and not nameless and not isinstance(step.operation, harmless)
-
-
-def _columns_before(
-    definition: NamespaceDefinition, store: DatasetStore, leaf: Leaf, known: tuple[ColumnNote, ...]
+def _notes_of_all_columns(
+    definition: NamespaceDefinition, store: DatasetStore, leaf: Leaf, notes: tuple[ColumnNote, ...]
 ) -> tuple[ColumnNote, ...]:
-    """All columns of a leaf at the version that it shows: its entry may tell of some alone."""
+    """Notes of all columns of a leaf at the version that readers see: its entry may have those of some alone."""
     before = store.find(leaf.location, leaf.version)
     if before is None:
-        return known  # it was cleaned up
-    return new_column_notes(leaf_columns(definition, leaf.object_id, before, known), before)
+        return notes  # it was cleaned up
+    return new_column_notes(leaf_columns(definition, leaf.object_id, before, notes), before)

@@ -1,9 +1,8 @@
-"""Arrays between the types of a leaf and those of its namespace: each value whole, or an error that names it."""
+"""Converts arrays between the types of a leaf and of its namespace: each value whole, or an error that names it."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,30 +11,17 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from penstock.errors import InvalidError
+from penstock.lance.format.cast_rules import CastRule, cast_rule
 
-_ZONED = r"[T ].*(Z|[+-]\d\d(:?\d\d)?)$"
-_INFINITE = r"(?i)^[+-]?inf(inity)?$"
 _SHOWN = 80  # characters of a value in an error
 _LISTS = (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list, kinds.is_list_view, kinds.is_large_list_view)
 _LISTS_MADE = (pa.ListType, pa.LargeListType, pa.FixedSizeListType)
-_WIDER = {
-    pa.uint8(): pa.int16(),
-    pa.uint16(): pa.int32(),
-    pa.uint32(): pa.int64(),
-    pa.uint64(): pa.decimal128(20, 0),
-    pa.float16(): pa.float32(),
-    pa.large_string(): pa.string(),
-    pa.string_view(): pa.string(),
-    pa.large_binary(): pa.binary(),
-    pa.binary_view(): pa.binary(),
-    pa.date64(): pa.date32(),
-}
 
 
 def convert_array(
     array: pa.Array | pa.ChunkedArray, target: pa.DataType, column: str, leaf: str
 ) -> pa.Array | pa.ChunkedArray:
-    """The array in the target type; InvalidError names the first value that is none of that type.
+    """The array in the target type. Raises InvalidError, which names the first value that does not fit that type.
 
     Values stay what they are, with three exceptions: floats round to narrower floats, decimals to floats, and
     timestamps lose what is finer than a microsecond. Naive timestamps are in UTC.
@@ -49,37 +35,10 @@ def convert_array(
 
 
 def null_array(length: int, target: pa.Field, leaf: str) -> pa.Array:
-    """NULLs for a column that the leaf, or the rows written to it, have not."""
+    """NULLs for a column that the leaf, or the rows written to it, lack. Raises InvalidError if it takes no NULL."""
     if not target.nullable:
         raise _Place(target.name, leaf).absent()
     return pa.nulls(length, target.type)
-
-
-def readable(kind: pa.DataType) -> pa.DataType:
-    """The Arrow type in which Spark takes values of this type, at every depth."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return readable(kind.storage_type)
-    if kinds.is_dictionary(kind) or kinds.is_run_end_encoded(kind):
-        return readable(kind.value_type)
-    if kinds.is_struct(kind):
-        return pa.struct([_readable_field(field) for field in kind])
-    if kinds.is_map(kind):
-        return pa.map_(_readable_field(kind.key_field), _readable_field(kind.item_field))
-    if _is_list(kind):
-        return pa.list_(_readable_field(kind.value_field))
-    if kinds.is_timestamp(kind):
-        return pa.timestamp("us", kind.tz and "UTC")
-    if kinds.is_time(kind):
-        return pa.time64("ns")
-    if kinds.is_fixed_size_binary(kind):
-        return pa.binary()
-    if kinds.is_decimal(kind) and kind.precision <= 38:
-        return pa.decimal128(kind.precision, kind.scale)
-    return _WIDER.get(kind, kind)
-
-
-def _readable_field(field: pa.Field) -> pa.Field:
-    return field.with_type(readable(field.type))
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -227,7 +186,7 @@ def _fixed(values: pa.Array, target: pa.FixedSizeListType, hidden: pa.BooleanArr
 
 
 def _atoms(array: pa.Array, target: pa.DataType, place: _Place) -> pa.Array:
-    rule = _RULES.get((_family(array.type), _family(target)))
+    rule = cast_rule(array.type, target)
     if rule is None:
         raise place.misfit(array, pc.index(pc.is_valid(array), True).as_py(), target)
     try:
@@ -236,7 +195,7 @@ def _atoms(array: pa.Array, target: pa.DataType, place: _Place) -> pa.Array:
         raise place.misfit(array, _first_misfit(array, target, rule), target) from error
 
 
-def _first_misfit(array: pa.Array, target: pa.DataType, rule: _Rule) -> int:
+def _first_misfit(array: pa.Array, target: pa.DataType, rule: CastRule) -> int:
     def fails(length: int) -> bool:
         try:
             rule(array.slice(0, length), target)
@@ -245,124 +204,3 @@ def _first_misfit(array: pa.Array, target: pa.DataType, rule: _Rule) -> int:
         return False
 
     return bisect_left(range(1, len(array)), True, key=fails)
-
-
-_Rule = Callable[[pa.Array, pa.DataType], pa.Array]
-_FAMILIES: tuple[tuple[str, tuple[Callable[[pa.DataType], bool], ...]], ...] = (
-    ("boolean", (kinds.is_boolean,)),
-    ("integer", (kinds.is_integer,)),
-    ("float", (kinds.is_floating,)),
-    ("decimal", (kinds.is_decimal,)),
-    ("text", (kinds.is_string, kinds.is_large_string, kinds.is_string_view)),
-    ("bytes", (kinds.is_binary, kinds.is_large_binary, kinds.is_binary_view, kinds.is_fixed_size_binary)),
-    ("date", (kinds.is_date,)),
-    ("time", (kinds.is_time,)),
-    ("timestamp", (kinds.is_timestamp,)),
-    ("duration", (kinds.is_duration,)),
-)
-
-
-def _family(kind: pa.DataType) -> str:
-    return next((name for name, tests in _FAMILIES if any(belongs(kind) for belongs in tests)), str(kind))
-
-
-def _verify(right: pa.Array) -> None:
-    if not pc.all(right, min_count=0).as_py():
-        raise pa.ArrowInvalid("a value does not fit")
-
-
-def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
-    return array.cast(target)
-
-
-def _integer_to_float(array: pa.Array, target: pa.DataType) -> pa.Array:
-    result = array.cast(target)
-    if kinds.is_float16(target):  # the one whose range Arrow does not check
-        _verify(pc.equal(result.cast(pa.float64()), array.cast(pa.float64())))
-    return result
-
-
-def _integer_to_decimal(array: pa.Array, target: pa.DataType) -> pa.Array:
-    return array.cast(pa.decimal128(20, 0)).cast(target)  # Arrow wants the digits of the type, not of the values
-
-
-def _float_to_integer(array: pa.Array, target: pa.DataType) -> pa.Array:
-    wide = array.cast(pa.float64())
-    signed = kinds.is_signed_integer(target)
-    limit = 2.0 ** (target.bit_width - signed)  # Arrow's own check of 2**63 depends on the processor
-    _verify(pc.and_(pc.less(wide, limit), pc.greater_equal(wide, -limit if signed else 0.0)))
-    return wide.cast(target)
-
-
-def _to_float(array: pa.Array, target: pa.DataType) -> pa.Array:
-    result = array.cast(target)
-    _verify(pc.or_(pc.is_finite(result), pc.invert(pc.is_finite(array))))
-    return result
-
-
-def _float_to_decimal(array: pa.Array, target: pa.DataType) -> pa.Array:
-    return array.cast(pa.string()).cast(target)  # its shortest text: Arrow's own way rounds to the scale
-
-
-def _decimal_to_float(array: pa.Array, target: pa.DataType) -> pa.Array:
-    return _to_float(array.cast(pa.float64()), target)
-
-
-def _text_to_float(array: pa.Array, target: pa.DataType) -> pa.Array:
-    result = array.cast(target)
-    _verify(pc.or_(pc.invert(pc.is_inf(result)), pc.match_substring_regex(array, _INFINITE)))
-    return result
-
-
-def _text_to_timestamp(array: pa.Array, target: pa.TimestampType) -> pa.Array:
-    zoned = pc.match_substring_regex(array, _ZONED)
-    none = pa.scalar(None, array.type)
-    instants = pc.if_else(zoned, array, none).cast(pa.timestamp(target.unit, "UTC"))
-    naive = pc.if_else(zoned, none, array).cast(pa.timestamp(target.unit))
-    return pc.coalesce(instants.view(target), naive.view(target))
-
-
-def _timestamp_to_text(array: pa.Array, target: pa.DataType) -> pa.Array:
-    return array.view(pa.timestamp(array.type.unit, array.type.tz and "UTC")).cast(target)
-
-
-def _timestamp_to_timestamp(array: pa.Array, target: pa.TimestampType) -> pa.Array:
-    if array.type.unit == "ns" and target.unit != "ns":
-        array = _microseconds(array)
-    return array.view(pa.timestamp(array.type.unit, target.tz)).cast(target)
-
-
-def _microseconds(array: pa.Array) -> pa.Array:
-    """Spark has microseconds only: nanoseconds are floored, so that instants before 1970 keep their order too."""
-    numbers = array.view(pa.int64())
-    quotient = pc.divide(numbers, 1000)
-    below = pc.less(numbers, pc.multiply(quotient, 1000))
-    return pc.subtract(quotient, below.cast(pa.int64())).view(pa.timestamp("us"))
-
-
-def _timestamp_to_date(array: pa.Array, target: pa.DataType) -> pa.Array:
-    instants = array.view(pa.timestamp(array.type.unit))
-    days = instants.cast(pa.date32())
-    _verify(pc.equal(days.cast(instants.type), instants))
-    return days.cast(target)
-
-
-_RULES: dict[tuple[str, str], _Rule] = {
-    **{(name, name): _cast for name in ("integer", "decimal", "text", "bytes", "date", "time", "duration")},
-    **{(name, "text"): _cast for name in ("boolean", "integer", "float", "decimal", "text", "bytes", "date", "time")},
-    **{("text", name): _cast for name in ("boolean", "integer", "decimal", "bytes", "date")},
-    ("boolean", "integer"): _cast,
-    ("integer", "float"): _integer_to_float,
-    ("integer", "decimal"): _integer_to_decimal,
-    ("float", "integer"): _float_to_integer,
-    ("float", "float"): _to_float,
-    ("float", "decimal"): _float_to_decimal,
-    ("decimal", "integer"): _cast,
-    ("decimal", "float"): _decimal_to_float,
-    ("text", "float"): _text_to_float,
-    ("text", "timestamp"): _text_to_timestamp,
-    ("timestamp", "text"): _timestamp_to_text,
-    ("timestamp", "timestamp"): _timestamp_to_timestamp,
-    ("timestamp", "date"): _timestamp_to_date,
-    ("date", "timestamp"): _cast,
-}

@@ -1,4 +1,4 @@
-"""Where a directory namespace keeps its datasets, and how they are opened."""
+"""Opens the Lance datasets below the root directory of a namespace."""
 
 from __future__ import annotations
 
@@ -14,30 +14,33 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
 _RESERVED = ".lance-reserved"  # Lance's client puts it where a table will be
+DATASETS_AT_ONCE = 8  # that the driver works on, in threads
 
 
 @dataclass(frozen=True)
 class DatasetStore:
-    """The root directory of a namespace, and the options by which Lance reaches it."""
+    """The root directory of a namespace, and the storage options by which Lance reaches it."""
 
     root: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold secrets
 
     @classmethod
     def at(cls, root: str, options: Mapping[str, str] | None = None) -> DatasetStore:
+        """The store of a directory as users name it, with a relative path or without the slash at the end."""
         return cls(folder(absolute(root)), dict(options or {}))
 
     def uri(self, location: str) -> str:
+        """The full path of a dataset below the root."""
         return self.root + location
 
     def dataset(self, location: str, version: int | None = None) -> LanceDataset:
-        """A dataset below the root, at its newest version or another. Raises ValueError or OSError without one."""
+        """Open a dataset below the root, at its newest version or another. Raises ValueError or OSError without one."""
         import lance  # not before: it starts threads, and a process that forks afterwards breaks
 
         return lance.dataset(self.uri(location), version=version, storage_options=dict(self.options) or None)
 
     def find(self, location: str, version: int | None = None) -> LanceDataset | None:
-        """A dataset at its newest version or another, or None where there is none."""
+        """Open a dataset at its newest version or another; None where there is none."""
         try:
             return self.dataset(location, version)
         except (ValueError, OSError) as error:
@@ -51,7 +54,7 @@ class DatasetStore:
 
 
 def require_lance() -> None:
-    """Say how to install Lance where it is not."""
+    """Raise UnsupportedError, which says how to install Lance, where it is not installed."""
     try:
         import lance  # noqa: F401
         import lance_namespace  # noqa: F401

@@ -1,4 +1,4 @@
-"""Which columns of a leaf are which of the namespace's: by ids in their metadata, by what is known of them, by name.
+"""Matches the columns of a leaf with the namespace's: by ids in their metadata, by what is noted of them, by name.
 
 Other programs rename, re-type, drop and add columns of leaves. Lance keeps a column's metadata and its own field id
 when it is renamed, and nothing but the name when it is re-typed. So the manifest tells what each column of a leaf was
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
 COLUMN_NOTES = "lance.partitioning.columns"
-_MOST_NOTED = 100  # columns, if they have ids of their own: the manifest is written whole with every change.
+_MOST_NOTES = 100  # columns, if they have ids of their own: the manifest is written whole with every change.
 _NOT_OURS = -1
+_FORMER_NAMES = b"lance.partitioning.former-names"
 
 
 class ColumnNote(NamedTuple):
-    """A column of a leaf when a writer of ours last saw it: the namespace's id or -1, Lance's, and its name."""
+    """A column of a leaf as a writer of ours last saw it: the namespace's id or -1, Lance's field id, and its name."""
 
     id: int
     field: int
@@ -34,30 +35,30 @@ class ColumnNote(NamedTuple):
 
 
 def read_column_notes(properties: Mapping[str, str]) -> tuple[ColumnNote, ...]:
-    """What a leaf's entry tells of its columns."""
+    """The notes of a leaf's columns, from the properties of its manifest entry."""
     return tuple(ColumnNote(*one) for one in json.loads(properties.get(COLUMN_NOTES, "[]")))
 
 
 def new_column_notes(columns: Mapping[int, str], dataset: LanceDataset) -> tuple[ColumnNote, ...]:
-    """What is to be known of a leaf's columns, given which of them are the namespace's."""
+    """Notes of a leaf's columns, given which of them are the namespace's: `columns` are their names by its ids."""
     ids = {name: number for number, name in columns.items()}
     return tuple(
         ColumnNote(ids.get(name, _NOT_OURS), number, name) for name, number in lance_field_ids(dataset).items()
     )
 
 
-def column_notes_text(known: Sequence[ColumnNote], definition: NamespaceDefinition, leaf: pa.Schema) -> str:
-    """The text for a leaf's entry: of very many columns, those alone that their ids and names do not tell."""
+def column_notes_text(notes: Sequence[ColumnNote], definition: NamespaceDefinition, leaf: pa.Schema) -> str:
+    """The notes as a property of the leaf's entry: of very many columns, those alone that ids and names do not tell."""
     names = {field_id(item): item.name for item in definition.schema}
 
     def tells(one: ColumnNote) -> bool:
         return FIELD_ID in (leaf.field(one.name).metadata or {}) and names.get(one.id, one.name) == one.name
 
-    return json.dumps(known if len(known) <= _MOST_NOTED else [one for one in known if not tells(one)])
+    return json.dumps(notes if len(notes) <= _MOST_NOTES else [one for one in notes if not tells(one)])
 
 
 def lance_field_ids(dataset: LanceDataset) -> dict[str, int]:
-    """Lance's id of each column."""
+    """Lance's own field id of each column, by name."""
     return {item.name(): item.id() for item in dataset.lance_schema.fields()}
 
 
@@ -65,18 +66,19 @@ def leaf_columns(
     definition: NamespaceDefinition,
     leaf: str,
     dataset: LanceDataset,
-    known: Sequence[ColumnNote],
-    made_anew: bool = False,
+    notes: Sequence[ColumnNote],
+    overwritten: bool = False,
 ) -> dict[int, str]:
-    """The leaf's columns by the namespace's ids, those of columns that it has dropped among them.
+    """The names of a leaf's columns by the namespace's ids, those of columns that it has dropped among them.
 
-    A leaf that was `made_anew` since the columns were noted counts its fields from the start. In doubt, an error.
+    A leaf that was `overwritten` since the notes were made counts its fields from the start. Raises InvalidError where
+    a column may be one of the namespace's or not.
     """
-    fields = {} if made_anew else lance_field_ids(dataset)
-    found = match_columns(definition, dataset.schema, known, fields)
+    fields = {} if overwritten else lance_field_ids(dataset)
+    found = match_columns(definition, dataset.schema, notes, fields)
     names = {item.name for item in dataset.schema if FIELD_ID not in (item.metadata or {})}
-    new = names - set(found.values()) - {one.name for one in known}
-    lost = next((one for one in known if one.id not in (*found, _NOT_OURS) and _has(definition, one.id)), None)
+    new = names - set(found.values()) - {one.name for one in notes}
+    lost = next((one for one in notes if one.id not in (*found, _NOT_OURS) and _has(definition, one.id)), None)
     if new and lost is not None:
         raise InvalidError(
             f"leaf {leaf} had a column {lost.name!r}, which is gone, and has a new column {min(new)!r}: it may be the"
@@ -86,11 +88,11 @@ def leaf_columns(
 
 
 def match_columns(
-    definition: NamespaceDefinition, leaf: pa.Schema, known: Sequence[ColumnNote] = (), fields: Mapping[str, int] = {}
+    definition: NamespaceDefinition, leaf: pa.Schema, notes: Sequence[ColumnNote] = (), fields: Mapping[str, int] = {}
 ) -> dict[int, str]:
-    """The leaf's columns by the namespace's ids, those of dropped columns among them.
+    """The names of a leaf's columns by the namespace's ids, those of dropped columns among them.
 
-    Ids in the metadata decide; then Lance's field ids, and the names, of columns that are known; then the names of the
+    Ids in the metadata decide; then Lance's field ids, and the names, of columns that are noted; then the names of the
     namespace's columns, now and before, in any case.
     """
     found = {field_id(item): item.name for item in leaf if FIELD_ID in (item.metadata or {})}
@@ -101,7 +103,7 @@ def match_columns(
             found[number] = name
             anonymous.remove(name)
 
-    ours = [one for one in known if one.id != _NOT_OURS]
+    ours = [one for one in notes if one.id != _NOT_OURS]
     for one in ours:
         claim(one.id, next((name for name in anonymous if fields.get(name) == one.field), None))
     for one in ours:
@@ -117,21 +119,19 @@ def _has(definition: NamespaceDefinition, number: int) -> bool:
     return any(field_id(item) == number for item in definition.schema)
 
 
-_FORMER_NAMES = b"lance.partitioning.former-names"
-
-
 def former_names(item: pa.Field) -> list[str]:
-    """What a column was called before."""
+    """The names that a column had before, the newest first."""
     return list(json.loads((item.metadata or {}).get(_FORMER_NAMES, b"[]")))
 
 
 def with_column_name(item: pa.Field, name: str) -> pa.Field:
+    """The column under a new name, with the old one among its former names."""
     names = json.dumps([item.name, *former_names(item)]).encode()
     return item.with_name(name).with_metadata({**(item.metadata or {}), _FORMER_NAMES: names})
 
 
 def has_namespace_columns(definition: NamespaceDefinition, leaf: pa.Schema, columns: Mapping[int, str]) -> bool:
-    """Whether a leaf's columns, so matched, are just the namespace's: none missing, none more, in the same types."""
+    """Whether a leaf's columns, so matched, are just the namespace's: none missing, none more, of the same types."""
     return len(leaf) == len(columns) == len(definition.schema) and all(
         columns.get(field_id(item)) == item.name and leaf.field(item.name).type == item.type
         for item in definition.schema

@@ -1,4 +1,4 @@
-"""The leaves of a partitioned namespace: which there are, and with which partition values."""
+"""The leaves of a partitioned namespace: read from manifest entries, with their partition values and versions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from penstock.errors import NotFoundError
 from penstock.lance.format.dataset_store import DatasetStore
-from penstock.lance.format.definition import PartitionField
 from penstock.lance.format.leaf_columns import ColumnNote, read_column_notes
 from penstock.lance.format.manifest import READ_VERSION, ManifestEntry, ManifestState
 from penstock.lance.format.object_ids import encode_value, join_object_id, object_id_parts, split_level
+from penstock.lance.format.partition_fields import PartitionField
 
 VALUES = "lance.partitioning.values"
 UNCHECKED = "lance.partitioning.unchecked"
@@ -21,42 +21,46 @@ PartitionValues = tuple[str | None, ...]
 
 @dataclass(frozen=True)
 class Leaf:
-    """A table of the namespace. Without `values` its name says nothing that could leave it out; without `version`
-    it is another writer's, and read as it is now; at version 0 it was declared, and holds nothing.
+    """A table of the namespace: the rows of one combination of partition values.
 
-    The values of a leaf that is not `own` are what its name tells: another writer may have meant something else. To one
-    that is not `checked`, another program has added rows which may not belong there."""
+    Without `values` its name says nothing that could leave it out of a read. Without `version` it is another writer's,
+    and read as it is now; at version 0 it was declared, and holds nothing. The values of a leaf that is not `is_own`
+    are what its name tells: another writer may have meant something else. To one that is not `checked`, another program
+    has added rows which may not belong there.
+    """
 
     object_id: str
     location: str
     values: PartitionValues | None
     version: int | None
-    own: bool = True
-    columns: tuple[ColumnNote, ...] = ()  # as they were at that version, where a writer of ours has noted them
+    is_own: bool = True
+    column_notes: tuple[ColumnNote, ...] = ()  # of the columns at that version, where a writer of ours has made any
     checked: bool = True
-    noted: int | None = None  # the version that the columns were noted at, where that is not the one to read
+    notes_version: int | None = None  # the version that the notes are of, where that is not the one to read
 
     @property
     def is_empty(self) -> bool:
+        """Whether the leaf was only declared."""
         return self.version == 0
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """What stands behind the `=` in the name of each level, letter for letter."""
+    def raw_values(self) -> tuple[str, ...]:
+        """What stands behind the `=` in the name of each level, with escapes as they are."""
         levels = object_id_parts(self.object_id)[-len(self.values) :] if self.values else []
         return tuple(level.partition("=")[2] for level in levels)
 
 
 def leaves_in(state: ManifestState, name: str, fields: Sequence[PartitionField]) -> list[Leaf]:
-    """All tables inside the namespace."""
+    """All leaves of a namespace at a state of the manifest."""
     return [leaf_from_entry(entry, name, fields) for entry in state.below(name) if entry.kind == "table"]
 
 
 def leaf_from_entry(entry: ManifestEntry, name: str, fields: Sequence[PartitionField]) -> Leaf:
-    version, noted = (entry.properties.get(key) for key in (READ_VERSION, COLUMN_NOTES_VERSION))
+    """The leaf that a table's manifest entry describes."""
+    version, notes_version = (entry.properties.get(key) for key in (READ_VERSION, COLUMN_NOTES_VERSION))
     levels = object_id_parts(entry.object_id)[len(object_id_parts(name)) :]
-    recorded = _recorded(entry.properties, len(fields))
-    values = recorded or _named(levels, fields)
+    recorded = _recorded_values(entry.properties, len(fields))
+    values = recorded or _values_by_name(levels, fields)
     assert entry.location is not None  # of a table
     return Leaf(
         entry.object_id,
@@ -66,7 +70,7 @@ def leaf_from_entry(entry: ManifestEntry, name: str, fields: Sequence[PartitionF
         recorded is not None,
         read_column_notes(entry.properties),
         UNCHECKED not in entry.properties,
-        int(noted) if noted else None,
+        int(notes_version) if notes_version else None,
     )
 
 
@@ -84,7 +88,7 @@ def missing_leaf_error(leaf: Leaf, store: DatasetStore) -> NotFoundError:
 
 
 def leaf_object_id(name: str, fields: Sequence[PartitionField], values: PartitionValues) -> str:
-    """The id of the leaf of these partition values: `events$country=US$city_bucket=3`."""
+    """The object id of the leaf of these partition values: `events$country=US$city_bucket=3`."""
     levels = [f"{field.key}={encode_value(value)}" for field, value in zip(fields, values, strict=True)]
     return join_object_id([name, *levels])
 
@@ -92,7 +96,7 @@ def leaf_object_id(name: str, fields: Sequence[PartitionField], values: Partitio
 def new_leaf_entries(
     name: str, fields: Sequence[PartitionField], values: PartitionValues, location: str
 ) -> Iterator[ManifestEntry]:
-    """The entries of a new leaf and of the namespaces that it is in."""
+    """The manifest entries of a new leaf, the last, and of the namespaces that it is in."""
     full = leaf_object_id(name, fields, values)
     levels = object_id_parts(full)
     for depth in range(1, len(values)):
@@ -101,7 +105,8 @@ def new_leaf_entries(
     yield ManifestEntry(full, "table", location, {VALUES: json.dumps(values)})
 
 
-def _recorded(properties: Mapping[str, str], length: int) -> PartitionValues | None:
+def _recorded_values(properties: Mapping[str, str], length: int) -> PartitionValues | None:
+    """The values that a writer of ours has recorded in the leaf's entry, if they can be understood."""
     try:
         values = json.loads(properties.get(VALUES, "null"))
     except ValueError:
@@ -110,7 +115,7 @@ def _recorded(properties: Mapping[str, str], length: int) -> PartitionValues | N
     return tuple(values) if plain and len(values) == length else None
 
 
-def _named(levels: Sequence[str], fields: Sequence[PartitionField]) -> PartitionValues | None:
+def _values_by_name(levels: Sequence[str], fields: Sequence[PartitionField]) -> PartitionValues | None:
     """The values that the names of another writer's leaf tell, if they can be understood."""
     if len(levels) != len(fields):
         return None

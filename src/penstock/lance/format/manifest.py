@@ -1,4 +1,4 @@
-"""The manifest of a directory namespace: a Lance table with a row for each namespace and table."""
+"""Reads and commits the manifest of a directory namespace: a Lance table with a row for each namespace and table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ READ_VERSION = "lance.partitioning.read-version"  # of a table: the one that rea
 
 @dataclass(frozen=True)
 class ManifestEntry:
-    """A namespace or a table; `location` is where the table's dataset is, below the root."""
+    """The manifest's row of a namespace or a table; `location` is where the table's dataset is, below the root."""
 
     object_id: str
     kind: str
@@ -45,11 +45,12 @@ class ManifestState:
     rows: pa.Table = field(repr=False)
 
     def entry(self, object_id: str) -> ManifestEntry | None:
+        """The entry of an object; None where there is none."""
         found = self.rows.filter(pc.equal(self.rows["object_id"], object_id)).to_pylist()
         return _entry(found[0]) if found else None
 
     def below(self, object_id: str) -> list[ManifestEntry]:
-        """Everything inside a namespace, at any depth."""
+        """The entries of everything inside a namespace, at any depth."""
         inside = pc.starts_with(self.rows["object_id"], object_id + "$")
         return [_entry(row) for row in self.rows.filter(inside).sort_by("object_id").to_pylist()]
 
@@ -69,19 +70,21 @@ class ManifestChangedError(Exception):
 
 @dataclass(frozen=True)
 class Manifest:
-    """The manifest of one root."""
+    """The manifest of one root directory, at all its versions."""
 
     store: DatasetStore
 
     def state(self, version: int | None = None) -> ManifestState:
+        """The manifest as it is now, or at a version. Raises NotFoundError without one."""
         dataset = self._dataset(version)
         return ManifestState(dataset.version, _distinct(dataset.to_table()))
 
     def time_of(self, version: int) -> datetime:
+        """When a version was made."""
         return _times(self._dataset())[version]
 
     def version_at(self, time: datetime) -> int:
-        """The newest version at or before a time."""
+        """The newest version at or before a time. Raises NotFoundError where there is none."""
         times = _times(self._dataset())
         found = [version for version, made in times.items() if made <= time]
         if not found:
@@ -90,7 +93,7 @@ class Manifest:
         return max(found)
 
     def changes(self) -> list[ManifestChange]:
-        """What our writers did, the oldest first."""
+        """The versions that our writers made, the oldest first."""
         dataset = self._dataset()
         times = _times(dataset)
         newest_first = dataset.get_transactions(dataset.version)
@@ -110,7 +113,7 @@ class Manifest:
     ) -> int:
         """Put entries in place of those of the same id, and remove others, if nothing has changed since `state`.
 
-        The new version; `ManifestChangedError` where another writer was first.
+        Returns the new version; raises ManifestChangedError where another writer was first.
         """
         from lance import LanceDataset, LanceOperation, Transaction
         from lance.commit import CommitConflictError
@@ -153,12 +156,12 @@ def _distinct(rows: pa.Table) -> pa.Table:
     chosen: dict[str, tuple[int, ManifestEntry]] = {}
     for place, entry in enumerate(map(_entry, rows.to_pylist())):
         _, other = chosen.get(entry.object_id, (place, None))
-        if other is None or (entry.location == other.location and _shown(entry) > _shown(other)):
+        if other is None or (entry.location == other.location and _read_version(entry) > _read_version(other)):
             chosen[entry.object_id] = place, entry
     return rows.take(pa.array(sorted(place for place, _ in chosen.values())))
 
 
-def _shown(entry: ManifestEntry) -> int:
+def _read_version(entry: ManifestEntry) -> int:
     return int(entry.properties.get(READ_VERSION, -1))
 
 

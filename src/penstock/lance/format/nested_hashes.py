@@ -1,4 +1,4 @@
-"""What is hashed of lists, structs and maps: the bytes of what they hold, each with its length before it."""
+"""Turns lists, structs and maps into the bytes that are hashed: of all they hold, each with its length before it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Belongs = Callable[[pa.DataType], bool]
 
 
 def nested_bytes(array: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
-    """The bytes of each value; NULL stays NULL.
+    """The bytes to hash of each value; NULL stays NULL.
 
     Numbers and times are 8 bytes, as they are alone; all zeros are one, and all NaNs. A map's entries are in the order
     of the bytes of their keys.

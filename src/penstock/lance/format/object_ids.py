@@ -1,4 +1,4 @@
-"""The names of partition objects: `country=US` for one, `root$country=US$city_bucket=3` for a leaf's whole id."""
+"""The object ids of namespaces and leaves: `country=US` for one level, `root$country=US$city_bucket=3` for a leaf."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHORT, _LONG = 4, 16  # bytes of hashes
 
 
 def encode_value(text: str | None) -> str:
-    """The text as a part of a name, which means nothing to paths or object ids; NULL has a name of its own."""
+    """The name of a partition value, with escapes for what has a meaning in paths or object ids; NULL has its own."""
     if text is None:
         return HIVE_NULL
     if text == HIVE_NULL:
@@ -25,12 +25,12 @@ def encode_value(text: str | None) -> str:
 
 
 def decode_value(name: str) -> str | None:
-    """The text that `encode_value` was given, or None for NULL; any other percent-encoding is understood too."""
+    """The partition value of a name, None for NULL; any percent-encoding is understood."""
     return None if name == HIVE_NULL else _unescaped(name)
 
 
 def split_level(name: str) -> tuple[str, str | None]:
-    """The field and the value of `field=value`."""
+    """The field and the value of one level, `field=value`. Raises ValueError for anything else."""
     field, equals, value = name.partition("=")
     if not equals:
         raise ValueError(f"{name!r} is no partition's name: it has no `=`")
@@ -38,12 +38,12 @@ def split_level(name: str) -> tuple[str, str | None]:
 
 
 def join_object_id(parts: Iterable[str]) -> str:
-    """The object id of an object by the names of its namespaces and its own."""
+    """The object id of an object, from the names of its namespaces and its own."""
     return _SEPARATOR.join(parts)
 
 
 def object_id_parts(object_id: str) -> list[str]:
-    """The names of an object's namespaces and its own."""
+    """The names of an object's namespaces and its own, from its object id."""
     return object_id.split(_SEPARATOR)
 
 

@@ -1,4 +1,4 @@
-"""Schemas on their way between Spark, Arrow and the core's columns."""
+"""Converts schemas between Spark, Arrow and the core's columns."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from penstock.spark.schemas import SchemaLike, columns_of, struct_of
 
 
 def arrow_schema(schema: SchemaLike) -> pa.Schema:
-    """A schema as Arrow's: Spark's DDL, a `StructType`, or one already."""
+    """The Arrow schema of Spark's DDL or `StructType`; an Arrow schema stays as it is."""
     if isinstance(schema, pa.Schema):
         return schema
     return to_arrow_schema(struct_of(schema), timezone="UTC")
 
 
 def arrow_field(column: str | pa.Field) -> pa.Field:
-    """A column to add: `note STRING`, or Arrow's field."""
+    """The Arrow field of one column's DDL, `note STRING`; an Arrow field stays as it is."""
     if isinstance(column, pa.Field):
         return column
     found = arrow_schema(column)
@@ -34,21 +34,21 @@ def arrow_field(column: str | pa.Field) -> pa.Field:
 
 
 def arrow_type(kind: str | T.DataType | pa.DataType) -> pa.DataType:
-    """A type as Arrow's: a Spark type or its name, or one already."""
+    """The Arrow type of a Spark type or its name; an Arrow type stays as it is."""
     if isinstance(kind, pa.DataType):
         return kind
     return arrow_schema(f"c {kind}").field(0).type if isinstance(kind, str) else to_arrow_type(kind, timezone="UTC")
 
 
 def namespace_columns(spark: SparkSession, schema: pa.Schema) -> tuple[Column, ...]:
-    """The columns of a namespace's schema, with its ids, and those of the fields of structs.
+    """The core's columns of a namespace's schema, with its ids, and those of the fields of structs.
 
     Fields inside of lists and maps have negative ones: no partition is made of them.
     """
     _check_types(schema)
     below = count(1)
     taken = {field_id(item) for item in schema}
-    plain = pa.schema([item.with_type(_without_halves(item.type)) for item in schema])
+    plain = pa.schema([item.with_type(_without_float16(item.type)) for item in schema])
     found = columns_of(spark, plain, inlining=False)
     return tuple(
         replace(
@@ -62,7 +62,7 @@ def namespace_columns(spark: SparkSession, schema: pa.Schema) -> tuple[Column, .
 
 
 def _check_types(schema: pa.Schema) -> None:
-    """Refuse types that Lance does not have."""
+    """Raise UnsupportedError for types that Lance does not have."""
     from lance.schema import LanceSchema
 
     for item in schema:
@@ -92,14 +92,14 @@ def _numbered(
     )
 
 
-def _without_halves(kind: pa.DataType) -> pa.DataType:
-    """The type with float32 for float16, which Spark has not."""
+def _without_float16(kind: pa.DataType) -> pa.DataType:
+    """The type with float32 for float16, which Spark does not have."""
     if pa.types.is_float16(kind):
         return pa.float32()
     if pa.types.is_struct(kind):
-        return pa.struct([item.with_type(_without_halves(item.type)) for item in kind])
+        return pa.struct([item.with_type(_without_float16(item.type)) for item in kind])
     if pa.types.is_fixed_size_list(kind):
-        return pa.list_(_without_halves(kind.value_type), kind.list_size)
+        return pa.list_(_without_float16(kind.value_type), kind.list_size)
     if pa.types.is_list(kind):
-        return pa.list_(_without_halves(kind.value_type))
+        return pa.list_(_without_float16(kind.value_type))
     return kind

@@ -1,4 +1,4 @@
-"""An Arrow schema as the JSON text of Lance namespaces (JsonArrowSchema), and back.
+"""Writes an Arrow schema as the JSON text of Lance namespaces (JsonArrowSchema), and reads it back.
 
 That form knows no units, time zones, dictionaries or views. So the schema's metadata carries the exact schema too:
 a field is read from there as long as its JSON says the same.
@@ -69,7 +69,7 @@ _EXTENSION = "ARROW:extension:name"
 
 
 def schema_to_json(schema: pa.Schema) -> str:
-    """The schema as a JsonArrowSchema that `schema_from_json` turns into an equal one."""
+    """The schema as the text of a JsonArrowSchema, which `schema_from_json` turns into an equal one."""
     metadata = {key: text for key, text in _texts(schema.metadata).items() if key != EXACT_SCHEMA}
     plain = schema.with_metadata(
         {key: value for key, value in (schema.metadata or {}).items() if key != EXACT_SCHEMA.encode()}

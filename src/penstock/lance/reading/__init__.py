@@ -1,1 +1,1 @@
-"""The rows of a namespace as DataFrames: which leaves a query needs, and what they hold."""
+"""Reads a namespace: leaves pruned while Spark plans, read by its tasks, and checked."""

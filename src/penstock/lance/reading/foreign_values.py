@@ -1,4 +1,4 @@
-"""What a leaf that another writer named can hold, by every reading of the specification: nothing less is left out.
+"""Tells what a leaf that another writer named can hold, by every reading of the specification.
 
 The draft counts years "from 1970" in one place and takes "the four-digit year" in another; it does not say how NULL is
 spelled, whether names are percent-encoded, what a character is, or where negative numbers and decimals are cut.
@@ -13,15 +13,20 @@ from functools import lru_cache
 from itertools import product, takewhile
 from urllib.parse import unquote, unquote_plus
 
+from penstock.lance.reading.calendar_spans import (
+    CALENDAR_PARTS,
+    CALENDAR_RANGES,
+    calendar_span,
+    holds_infinite_time,
+    times_within,
+)
 from penstock.partitioning import Calendar, Day, Hour, Identity, Month, Transform, Truncate, Year
 from penstock.partitioning.texts import read_text
-from penstock.predicates.calendar import DAY, HOUR, date_of, days_of
+from penstock.predicates.calendar import DAY, HOUR
 from penstock.predicates.domains import grid
-from penstock.predicates.values import NOT_NULL, Cut, Interval, Scalar, ValueSet, interval
+from penstock.predicates.values import NOT_NULL, Cut, Interval, Scalar, ValueSet
 from penstock.schema.types import Order, Type
 
-CALENDAR_PARTS: tuple[type[Transform], ...] = (Year, Month, Day, Hour)  # the coarsest first
-CALENDAR_RANGES: dict[type[Transform], tuple[int, int]] = {Month: (1, 12), Day: (1, 31), Hour: (0, 23)}
 _NULLS = {"", "null", "none", "nil", "na", "n", "nan", "nat", "undefined", "unknown", "missing", "hivedefaultpartition"}
 _MOST_DIGITS = 38
 _PUNCTUATION = re.compile(r"[\W_]+")
@@ -32,7 +37,7 @@ _Reading = int | tuple[int, int]  # a part of the calendar, or the microseconds 
 
 
 def may_hold(transform: Transform, name: str, type: Type, wanted: ValueSet) -> bool:
-    """Whether a partition so named can hold one of the wanted values of its column.
+    """Whether a partition of this name can hold one of the wanted values of its column.
 
     Parts of the calendar are asked together, by `may_hold_times`; hashes of others tell nothing. NULL can be anywhere:
     a leaf of others may lack the column.
@@ -56,45 +61,6 @@ def may_hold_times(parts: Sequence[tuple[Calendar, str]], type: Type, wanted: Va
 def spells_null(name: str) -> bool:
     """Whether a partition's name can be some writer's NULL."""
     return any(_PUNCTUATION.sub("", text).casefold() in _NULLS for text in _texts(name))
-
-
-def holds_infinite_time(values: ValueSet, type: Type) -> bool:
-    """Whether a set holds a time that is no date any more: its calendar parts are NULL."""
-    far = 2**31 - 1 if type.order is Order.DATE else 2**63 - 1
-    return far in values or -far in values
-
-
-def calendar_span(parts: Sequence[int]) -> tuple[int, int]:
-    """The microseconds of a year, of a month of it, of a day or of an hour."""
-    match parts:
-        case [year]:
-            return days_of(year) * DAY, days_of(year + 1) * DAY
-        case [year, month]:
-            after = days_of(year + month // 12, month % 12 + 1)
-            return _checked(year, month, 1) * DAY, after * DAY
-        case [year, month, day]:
-            start = _checked(year, month, day)
-            return start * DAY, (start + 1) * DAY
-    first, last = CALENDAR_RANGES[Hour]
-    if not first <= parts[3] <= last:
-        raise ValueError(f"no hour {parts[3]}")
-    start = _checked(parts[0], parts[1], parts[2]) * DAY + parts[3] * HOUR
-    return start, start + HOUR
-
-
-def times_within(wanted: ValueSet, micros: tuple[int, int], type: Type) -> ValueSet:
-    """The wanted times of a column between two moments."""
-    unit = DAY if type.order is Order.DATE else 1
-    start, end = micros
-    return wanted & ValueSet.of([interval(start // unit, -(-end // unit), open_high=True)])
-
-
-def _checked(year: int, month: int, day: int) -> int:
-    """The days of a date that there is."""
-    days = days_of(year, month, day) if 1 <= month <= 12 else 0
-    if date_of(days) != (year, month, day):
-        raise ValueError(f"no date {year}-{month}-{day}")
-    return days
 
 
 def _texts(name: str) -> set[str]:

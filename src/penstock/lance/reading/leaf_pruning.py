@@ -1,21 +1,20 @@
-"""Which leaves can hold a row that passes a filter, by their partition values alone."""
+"""Chooses the leaves that can hold a row that passes a filter, by their partition values alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.lance.format.definition import PartitionField, transform_type
 from penstock.lance.format.leaves import Leaf, PartitionValues
-from penstock.lance.reading.foreign_values import (
+from penstock.lance.format.partition_fields import PartitionField, transform_type
+from penstock.lance.reading.calendar_spans import (
     CALENDAR_PARTS,
     CALENDAR_RANGES,
     calendar_span,
     holds_infinite_time,
-    may_hold,
-    may_hold_times,
     times_within,
 )
+from penstock.lance.reading.foreign_values import may_hold, may_hold_times
 from penstock.partitioning import Calendar, Hash, Transform, Unknown
 from penstock.partitioning.texts import read_text
 from penstock.predicates import And, Anything, ColumnIn, Implication, Nothing, Or
@@ -28,7 +27,7 @@ LeafTest = Callable[[Leaf], bool]
 
 @dataclass(frozen=True)
 class LeafPruner:
-    """The partition fields of a namespace, and its columns by id.
+    """Prunes leaves by the partition fields of a namespace; `columns` are its columns by id.
 
     Leaves of ours have just the values that our transforms make; those of others may have been named by any reading.
     """
@@ -42,7 +41,7 @@ class LeafPruner:
         return [leaf for leaf in leaves if leaf.values is None or not leaf.checked or test(leaf)]
 
     def reasons(self, leaves: Sequence[Leaf], implication: Implication) -> dict[str, int]:
-        """How many leaves each column's partition fields leave out, by what users call them."""
+        """The number of leaves that the partition fields of each column leave out, by what users call those fields."""
         columns = {field.sources for field in self.fields}
         found = {}
         for sources in sorted(columns):
@@ -66,28 +65,28 @@ class LeafPruner:
                 tests = [self._test(child) for child in children]
                 return lambda leaf: any(test(leaf) for test in tests)
             case And(children):
-                tests = [self._test(child) for child in children] + self._of_several(children)
+                tests = [self._test(child) for child in children] + self._tests_of_several_columns(children)
                 return lambda leaf: all(test(leaf) for test in tests)
             case ColumnIn():
-                tests = self._of_column(implication)
+                tests = self._tests_of_column(implication)
                 return lambda leaf: all(test(leaf) for test in tests)
 
-    def _of_column(self, wanted: ColumnIn) -> list[LeafTest]:
+    def _tests_of_column(self, wanted: ColumnIn) -> list[LeafTest]:
         type = transform_type(wanted.column.type)
         tests: list[LeafTest] = []
         for place, field in enumerate(self.fields):
             if field.sources != (wanted.column.id,):
                 continue
-            tests.append(_named_test(place, field, type, wanted.values))
+            tests.append(_foreign_name_test(place, field, type, wanted.values))
             projected = field.transform.project(wanted.values, type) if field.trusted else None
             if projected is not None:
                 null = wanted.values.null or (projected.null and holds_infinite_time(wanted.values, type))
-                tests.append(_membership(place, projected, field.transform, type, null))
+                tests.append(_membership_test(place, projected, field.transform, type, null))
         if type.order in (Order.DATE, Order.TIMESTAMP):
-            tests += [self._span_test(wanted, type), self._named_times_test(wanted, type)]
+            tests += [self._span_test(wanted, type), self._foreign_times_test(wanted, type)]
         return tests
 
-    def _of_several(self, children: Sequence[Implication]) -> list[LeafTest]:
+    def _tests_of_several_columns(self, children: Sequence[Implication]) -> list[LeafTest]:
         """Tests of fields made of several columns, each of which has its condition."""
         by_id = {child.column.id: child for child in children if isinstance(child, ColumnIn)}
         tests: list[LeafTest] = []
@@ -98,7 +97,7 @@ class LeafPruner:
             types = [transform_type(by_id[number].column.type) for number in field.sources]
             projected = field.transform.project_together([by_id[number].values for number in field.sources], types)
             if projected is not None:
-                tests.append(_membership(place, projected, field.transform, types[0], projected.null))
+                tests.append(_membership_test(place, projected, field.transform, types[0], projected.null))
         return tests
 
     def _span_test(self, wanted: ColumnIn, type: Type) -> LeafTest:
@@ -116,7 +115,7 @@ class LeafPruner:
 
         def test(leaf: Leaf) -> bool:
             texts = [_values(leaf)[place] for place in chain]
-            if not leaf.own or not texts or None in texts:
+            if not leaf.is_own or not texts or None in texts:
                 return True
             try:
                 micros = calendar_span([int(text) for text in texts if text is not None])
@@ -126,8 +125,8 @@ class LeafPruner:
 
         return test
 
-    def _named_times_test(self, wanted: ColumnIn, type: Type) -> LeafTest:
-        """The same of leaves that others have named."""
+    def _foreign_times_test(self, wanted: ColumnIn, type: Type) -> LeafTest:
+        """The same test for leaves that others have named."""
         parts = [
             (field.transform, place)
             for place, field in enumerate(self.fields)
@@ -135,9 +134,9 @@ class LeafPruner:
         ]
 
         def test(leaf: Leaf) -> bool:
-            if leaf.own or not parts:
+            if leaf.is_own or not parts:
                 return True
-            return may_hold_times([(part, leaf.names[place]) for part, place in parts], type, wanted.values)
+            return may_hold_times([(part, leaf.raw_values[place]) for part, place in parts], type, wanted.values)
 
         return test
 
@@ -147,14 +146,14 @@ def _values(leaf: Leaf) -> PartitionValues:
     return leaf.values
 
 
-def _named_test(place: int, field: PartitionField, type: Type, wanted: ValueSet) -> LeafTest:
+def _foreign_name_test(place: int, field: PartitionField, type: Type, wanted: ValueSet) -> LeafTest:
     """Whether a leaf's name, by any reading, lets it hold a wanted value; asked where its value is not surely ours."""
     known: dict[str, bool] = {}
 
     def test(leaf: Leaf) -> bool:
-        if leaf.own and field.trusted:
+        if leaf.is_own and field.trusted:
             return True
-        name = leaf.names[place]
+        name = leaf.raw_values[place]
         if name not in known:
             known[name] = may_hold(field.transform, name, type, wanted)
         return known[name]
@@ -162,12 +161,12 @@ def _named_test(place: int, field: PartitionField, type: Type, wanted: ValueSet)
     return test
 
 
-def _membership(place: int, allowed: ValueSet, transform: Transform, type: Type, null: bool) -> LeafTest:
+def _membership_test(place: int, allowed: ValueSet, transform: Transform, type: Type, null: bool) -> LeafTest:
     """Whether a leaf's value, which stands at a place of its key, is one of those; one that cannot be read may be."""
     known: dict[str | None, bool] = {None: null}
 
     def test(leaf: Leaf) -> bool:
-        if not leaf.own:
+        if not leaf.is_own:
             return True
         text = _values(leaf)[place]
         if text not in known:

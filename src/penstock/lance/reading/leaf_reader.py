@@ -1,4 +1,4 @@
-"""The rows of leaves' fragments, read by Lance in Spark's workers, in the namespace's shape."""
+"""Reads the fragments of leaves with Lance in Spark's workers, as rows with the namespace's columns."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ FRAGMENT_SCHEMA = (
 
 
 def leaf_fragment(dataset: LanceDataset, number: int) -> LanceFragment:
+    """A fragment that the driver has seen in this version of a leaf."""
     found = dataset.get_fragment(number)
     assert found is not None  # the driver saw it in this version
     return found
@@ -37,7 +38,7 @@ def leaf_fragment(dataset: LanceDataset, number: int) -> LanceFragment:
 
 @dataclass(frozen=True)
 class LeafReader:
-    """Rows of `FRAGMENT_SCHEMA` in, rows of the namespace out: columns that are not read are NULL.
+    """Takes rows of `FRAGMENT_SCHEMA`, returns rows of the namespace: columns that are not read are NULL.
 
     With `addresses`, each row ends in its leaf's id and its address there.
     """
@@ -63,7 +64,7 @@ class LeafReader:
             with_row_address=self.addresses or not columns,
         )
         for rows in scanner.to_batches():
-            yield self._shown(rows, columns, job["leaf"])
+            yield self._with_namespace_columns(rows, columns, job["leaf"])
 
     def _dataset(self, location: str, version: int) -> LanceDataset:
         key = location, version
@@ -71,14 +72,14 @@ class LeafReader:
         self._open[key] = found
         return found
 
-    def _shown(self, rows: pa.RecordBatch, columns: dict[int, str], leaf: str) -> pa.RecordBatch:
+    def _with_namespace_columns(self, rows: pa.RecordBatch, columns: dict[int, str], leaf: str) -> pa.RecordBatch:
         arrays = []
         for place, (kind, item) in enumerate(zip(self.types, self.shown, strict=False)):
             if place not in columns:
                 arrays.append(pa.nulls(rows.num_rows, item.type))
                 continue
-            as_shown = partial(convert_array, column=item.name, leaf=leaf)
-            arrays.append(as_shown(as_shown(rows.column(columns[place]), kind), item.type))
+            converted = partial(convert_array, column=item.name, leaf=leaf)
+            arrays.append(converted(converted(rows.column(columns[place]), kind), item.type))
         if self.addresses:
             arrays += [pa.repeat(leaf, rows.num_rows), rows.column("_rowaddr").cast(pa.int64())]
         return pa.RecordBatch.from_arrays(arrays, schema=self.shown)

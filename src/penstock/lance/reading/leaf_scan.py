@@ -1,12 +1,13 @@
-"""A namespace's rows as a DataFrame: leaves are chosen while Spark plans, and read by its tasks."""
+"""Scans a namespace as a DataFrame: leaves are chosen while Spark plans a query, and read by its tasks."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
@@ -15,11 +16,14 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.lance.commits.column_notes import current_column_notes
+from penstock.lance.commits.leaf_records import BYTES
 from penstock.lance.format.dataset_store import DatasetStore
-from penstock.lance.format.definition import NamespaceDefinition
+from penstock.lance.format.definition import NamespaceDefinition, definition_in
 from penstock.lance.format.field_ids import field_id
 from penstock.lance.format.leaf_columns import leaf_columns
-from penstock.lance.format.leaves import Leaf, missing_leaf_error
+from penstock.lance.format.leaves import Leaf, leaves_in, missing_leaf_error
+from penstock.lance.format.manifest import Manifest
+from penstock.lance.format.schema_conversion import namespace_columns
 from penstock.lance.reading.leaf_pruning import LeafPruner
 from penstock.lance.reading.leaf_reader import FRAGMENT_SCHEMA, LeafReader
 from penstock.lance.reading.scanner_filters import quoted_path, scanner_filter
@@ -40,7 +44,7 @@ Answer = Callable[[str], str]
 
 @dataclass(frozen=True)
 class LeafScan:
-    """The leaves of a namespace at one version, and the columns that are shown of them."""
+    """The leaves of a namespace at one version, and the columns that Spark sees of them."""
 
     spark: SparkSession
     store: DatasetStore
@@ -52,13 +56,14 @@ class LeafScan:
 
     @cached_property
     def schema(self) -> T.StructType:
+        """The columns as Spark sees them."""
         shown = Reading()
         return T.StructType([T.StructField(column.name, shown.shown_type(column)) for column in self.columns])
 
     def frame(
         self, addresses: bool = False, answer: Callable[[LeafPlanner], Answer] = lambda planner: planner
     ) -> DataFrame:
-        """All rows; with `addresses`, and with the leaf and the place in it of each."""
+        """All rows; with `addresses`, each with its leaf and its address there."""
         schema = T.StructType(list(self.schema.fields))
         if addresses:
             schema = schema.add(LEAF, T.StringType()).add(ADDRESS, T.LongType())
@@ -69,27 +74,30 @@ class LeafScan:
         return map_in_workers(file_rows(self.spark, index), reader, schema)
 
     def only(self, leaves: Sequence[Leaf]) -> LeafScan:
-        """The same of fewer leaves."""
+        """The scan of some of its leaves."""
         return replace(self, leaves=leaves)
 
     @property
     def planner(self) -> LeafPlanner:
+        """What answers Spark's planner."""
         return LeafPlanner(self)
 
     @cached_property
     def pruner(self) -> LeafPruner:
+        """What leaves out leaves by their partition values."""
         return LeafPruner(self.definition.fields, self.columns_by_id)
 
     @cached_property
     def columns_by_id(self) -> dict[int, Column]:
-        """The columns, and the fields inside of them."""
+        """The columns, and the fields inside of them, by id."""
         return {inner.id: inner for column in self.columns for inner in column.walk()}
 
     def implied(self, filters: Sequence[object]) -> Implication:
+        """What Spark's filters imply for the rows that pass them."""
         return implied_by([json.dumps(item) for item in filters], self.columns)
 
     def dataset(self, leaf: Leaf) -> LanceDataset | None:
-        """A leaf at the version to read; None where it was declared only."""
+        """Open a leaf at the version to read; None where it was only declared, NotFoundError where it is gone."""
         if leaf.is_empty:
             return None
         found = self.store.find(leaf.location, leaf.version)
@@ -99,13 +107,37 @@ class LeafScan:
 
     def columns_of(self, leaf: Leaf, dataset: LanceDataset) -> dict[int, str]:
         """The names of the namespace's columns in a leaf, by their ids."""
-        known = current_column_notes(self.definition, leaf, dataset)
-        return leaf_columns(self.definition, leaf.object_id, dataset, known)
+        notes = current_column_notes(self.definition, leaf, dataset)
+        return leaf_columns(self.definition, leaf.object_id, dataset, notes)
+
+
+def open_scan(spark: SparkSession, manifest: Manifest, name: str, version: int | None = None) -> LeafScan:
+    """The scan of a namespace as it is now, or at a version of its manifest."""
+    state = manifest.state(version)
+    definition = definition_in(manifest, state, name)
+    leaves = leaves_in(state, name, definition.fields)
+    if version is not None:
+        time = manifest.time_of(state.version)
+        leaves = [leaf if leaf.version is not None else _leaf_at_time(manifest.store, leaf, time) for leaf in leaves]
+    sizes = [entry.properties.get(BYTES) for entry in state.below(name) if entry.kind == "table"]
+    size = _UNKNOWN_SIZE if None in sizes else sum(int(size or 0) for size in sizes)
+    columns = namespace_columns(spark, definition.schema)
+    return LeafScan(spark, manifest.store, name, definition, columns, leaves, size)
+
+
+def _leaf_at_time(store: DatasetStore, leaf: Leaf, time: datetime) -> Leaf:
+    """Another writer's leaf at the newest version that there was at a time; its first where there was none yet."""
+    dataset = store.find(leaf.location)
+    if dataset is None:
+        return leaf
+    versions: list[Any] = dataset.versions()
+    before = [item["version"] for item in versions if item["timestamp"].astimezone(UTC) <= time]
+    return replace(leaf, version=max(before, default=versions[0]["version"]))
 
 
 @dataclass(frozen=True)
 class LeafPlanner:
-    """Filters and needed columns as JSON in, fragments out."""
+    """Answers Spark's planner: takes filters and needed columns as JSON, returns the fragments to read."""
 
     scan: LeafScan
 
@@ -123,7 +155,7 @@ class LeafPlanner:
             return
         schema = dataset.schema
         columns = self.scan.columns_of(leaf, dataset)
-        where = scanner_filter(implication, self._askable(columns, schema))
+        where = scanner_filter(implication, self._filterable_columns(columns, schema))
         read = {
             place: columns[column.id]
             for place, column in enumerate(self.scan.columns)
@@ -136,23 +168,23 @@ class LeafPlanner:
             constants = (leaf.object_id, leaf.location, dataset.version, fragment.fragment_id, where, json.dumps(read))
             yield path, max(size, 1), constants
 
-    def _askable(self, columns: Mapping[int, str], schema: pa.Schema) -> dict[int, tuple[str, pa.DataType]]:
+    def _filterable_columns(self, columns: Mapping[int, str], schema: pa.Schema) -> dict[int, tuple[str, pa.DataType]]:
         """Columns and fields of structs that Lance can filter by: those whose type needs no cast."""
         own = {field_id(item): item for item in self.scan.definition.schema}
         found: dict[int, tuple[str, pa.DataType]] = {}
         for column in self.scan.columns:
             name = columns.get(column.id)
             if name is not None and schema.field(name).type == own[column.id].type:
-                found.update(_askable_fields(column, (name,), own[column.id].type))
+                found.update(_filterable_fields(column, (name,), own[column.id].type))
         return found
 
 
-def _askable_fields(
+def _filterable_fields(
     column: Column, path: tuple[str, ...], kind: pa.DataType
 ) -> Iterator[tuple[int, tuple[str, pa.DataType]]]:
     if pa.types.is_struct(kind):
         for child, item in zip(column.children, kind, strict=True):
-            yield from _askable_fields(child, (*path, item.name), item.type)
+            yield from _filterable_fields(child, (*path, item.name), item.type)
     elif not pa.types.is_nested(kind):
         yield column.id, (quoted_path(*path), kind)
 

@@ -1,4 +1,4 @@
-"""What a filter implies, as SQL for Lance's scanner: never less than the rows that pass the filter."""
+"""Writes what a filter implies as SQL for Lance's scanner: all rows that pass the filter pass the SQL too."""
 
 from __future__ import annotations
 
@@ -17,11 +17,15 @@ _UNITS = {"us": ("Microsecond", 1), "ns": ("Nanosecond", 1000)}
 
 
 def quoted_path(*path: str) -> str:
+    """The name of a column, or of a field of a struct, in the SQL of Lance's scanner."""
     return ".".join("`" + name.replace("`", "``") + "`" for name in path)
 
 
 def scanner_filter(implication: Implication, columns: Mapping[int, tuple[str, pa.DataType]]) -> str | None:
-    """The SQL, or None for all rows. `columns` are those that can be asked, by id: their SQL name and type."""
+    """The SQL of an implication, or None for all rows.
+
+    `columns` are those that Lance can filter by, by id: their name in SQL and their type.
+    """
     match implication:
         case Anything():
             return None

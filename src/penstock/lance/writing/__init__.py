@@ -1,1 +1,1 @@
-"""Statements that change a namespace."""
+"""Writes to a namespace: rows, deletes, compaction, schema changes, and what other programs wrote."""

@@ -1,4 +1,4 @@
-"""What other programs did to leaves that Penstock reads at a fixed version."""
+"""Adopts what other programs have done to leaves that the namespace shows at a fixed version."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 
 from penstock.errors import InvalidError
-from penstock.lance.commits.leaf_records import leaf_at_dataset, may_misplace_rows
-from penstock.lance.commits.namespace_commit import NamespaceCommit, namespace_commit
-from penstock.lance.commits.recovery import leaf_history
-from penstock.lance.format.dataset_store import DatasetStore
+from penstock.lance.commits.leaf_history import leaf_history
+from penstock.lance.commits.leaf_records import leaf_at_dataset
+from penstock.lance.commits.namespace_commit import NamespaceCommit, begin_commit
+from penstock.lance.commits.writer_lease import new_writer_id
+from penstock.lance.format.dataset_store import DATASETS_AT_ONCE, DatasetStore
 from penstock.lance.format.leaves import UNCHECKED, Leaf, missing_leaf_error
 from penstock.lance.format.manifest import Manifest, ManifestEntry
-from penstock.lance.reading.leaf_checks import misplaced_rows
 from penstock.lance.reading.leaf_scan import LeafScan
-from penstock.lance.writing.fragment_write_job import new_write_id
+from penstock.lance.reading.misplaced_rows import misplaced_rows
 
 MissingLeaves = Literal["error", "drop"]
 MisplacedCounts = Callable[[LeafScan], Mapping[str, int]]
-_THREADS = 8
 
 
 @dataclass(frozen=True)
@@ -36,74 +34,70 @@ class ChangedLeaf:
 def adopt_leaves(
     manifest: Manifest, scan: LeafScan, missing: MissingLeaves = "error", misplaced: MisplacedCounts = misplaced_rows
 ) -> int | None:
-    """Show every leaf as it is now, without what writers of ours have left unfinished; None if none has moved.
+    """Show every leaf as it is now, without what writers of ours have left unfinished.
 
-    Rows that others have written are looked at by Spark's tasks. Leaves with some that do not belong there are shown
-    too, but never left out of a read, and a warning tells of them. Leaves that are gone are an error, or dropped.
+    Rows that others have written are checked by Spark's tasks. Leaves with some that do not belong there are shown too,
+    but never left out of a read, and a warning tells of them. Leaves that are gone are an error, or dropped. Returns
+    the namespace's new version, or None where no leaf has changed.
     """
     if missing not in ("error", "drop"):
         raise InvalidError(f"adopt(missing={missing!r}): leaves that are gone are an 'error', or to 'drop'")
-    with ThreadPoolExecutor(_THREADS) as pool:
-        lost = [leaf for leaf in pool.map(lambda leaf: _gone(scan.store, leaf), scan.leaves) if leaf is not None]
-        if lost and missing == "error":
-            raise missing_leaf_error(lost[0], scan.store)
-        there = [leaf for leaf in scan.leaves if leaf.version and leaf not in lost]
-        moved = [one for one in pool.map(lambda leaf: _moved(scan, leaf), there) if one is not None]
-    gone = {leaf.object_id for leaf in lost}
-    if not moved and not gone:
+    with ThreadPoolExecutor(DATASETS_AT_ONCE) as pool:
+        are_gone = pool.map(lambda leaf: _is_gone(scan.store, leaf), scan.leaves)
+        gone = [leaf for leaf, is_gone in zip(scan.leaves, are_gone, strict=True) if is_gone]
+        if gone and missing == "error":
+            raise missing_leaf_error(gone[0], scan.store)
+        present = [leaf for leaf in scan.leaves if leaf.version and leaf not in gone]
+        changed = [one for one in pool.map(lambda leaf: _changed(scan, leaf), present) if one is not None]
+    removed = {leaf.object_id for leaf in gone}
+    if not changed and not removed:
         return None
-    looked_at = _looked_at(scan, moved, misplaced)
-    with namespace_commit(manifest, scan.name, scan.definition, new_write_id()) as mine:
-        changed = [entry for entry in (_adopted(mine, one) for one in looked_at) if entry is not None]
-        version = mine.publish(changed, gone, "adopt", leaves=len(changed), **{"removed leaves": len(gone)})
-    _warn(looked_at)
+    checked = _with_misplaced_rows(scan, changed, misplaced)
+    with begin_commit(manifest, scan.name, scan.definition, new_writer_id()) as commit:
+        entries = [entry for entry in (_adopted(commit, one) for one in checked) if entry is not None]
+        summary = {"leaves": len(entries), "removed leaves": len(removed)}
+        version = commit.publish(entries, removed, "adopt", **summary)
+    _warn_of_misplaced_rows(checked)
     return version
 
 
-def leaf_at_time(store: DatasetStore, leaf: Leaf, time: datetime) -> Leaf:
-    """Another writer's leaf at the newest version that there was at a time; its first where there was none yet."""
-    dataset = store.find(leaf.location)
-    if dataset is None:
-        return leaf
-    versions: list[Any] = dataset.versions()
-    before = [item["version"] for item in versions if item["timestamp"].astimezone(UTC) <= time]
-    return replace(leaf, version=max(before, default=versions[0]["version"]))
+def _is_gone(store: DatasetStore, leaf: Leaf) -> bool:
+    """Whether a leaf's dataset was deleted."""
+    present = leaf.is_empty or store.find(leaf.location) is not None
+    return not present and not (leaf.version is None and store.is_declared(leaf.location))
 
 
-def _gone(store: DatasetStore, leaf: Leaf) -> Leaf | None:
-    """The leaf, if its dataset was deleted."""
-    there = leaf.is_empty or store.find(leaf.location) is not None
-    declared = leaf.version is None and store.is_declared(leaf.location)
-    return None if there or declared else leaf
-
-
-def _moved(scan: LeafScan, leaf: Leaf) -> ChangedLeaf | None:
+def _changed(scan: LeafScan, leaf: Leaf) -> ChangedLeaf | None:
+    """The leaf as it is now; None where readers see it so, and its rows are checked."""
     dataset = scan.store.dataset(leaf.location)
     if dataset.version == leaf.version and leaf.checked:
         return None
     return ChangedLeaf(leaf_at_dataset(scan.definition, scan.store, leaf, dataset))
 
 
-def _looked_at(scan: LeafScan, moved: Sequence[ChangedLeaf], misplaced: MisplacedCounts) -> list[ChangedLeaf]:
-    """The same, with the rows that do not belong counted where others have written."""
-    doubtful = [one.leaf for one in moved if not one.leaf.checked]
-    counts = misplaced(scan.only(doubtful)) if doubtful else {}
-    return [replace(one, misplaced=counts.get(one.leaf.object_id, 0)) for one in moved]
+def _with_misplaced_rows(
+    scan: LeafScan, changed: Sequence[ChangedLeaf], misplaced: MisplacedCounts
+) -> list[ChangedLeaf]:
+    """The leaves with the rows counted that do not belong there, where others have written."""
+    unchecked = [one.leaf for one in changed if not one.leaf.checked]
+    counts = misplaced(scan.only(unchecked)) if unchecked else {}
+    return [replace(one, misplaced=counts.get(one.leaf.object_id, 0)) for one in changed]
 
 
-def _adopted(mine: NamespaceCommit, moved: ChangedLeaf) -> ManifestEntry | None:
-    leaf, entry = mine.leaf(moved.leaf.object_id), mine.state.entry(moved.leaf.object_id)
-    base = None if leaf is None else mine.base(leaf)
+def _adopted(commit: NamespaceCommit, changed: ChangedLeaf) -> ManifestEntry | None:
+    """The leaf's entry that shows its newest version; None for a leaf that was removed meanwhile."""
+    leaf, entry = commit.leaf(changed.leaf.object_id), commit.state.entry(changed.leaf.object_id)
+    base = None if leaf is None else commit.base_dataset(leaf)
     if entry is None or base is None:
         return None
-    seen = moved.leaf.version or 0
-    unseen = base.version > seen and any(may_misplace_rows(step) for step in leaf_history(base, seen))
-    shown = mine.shown(entry, base)
-    return shown if moved.misplaced or unseen else shown.with_properties({UNCHECKED: None})
+    seen = changed.leaf.version or 0
+    unseen = base.version > seen and any(step.may_misplace_rows for step in leaf_history(base, seen))
+    adopted = commit.entry_at(entry, base)
+    return adopted if changed.misplaced or unseen else adopted.with_properties({UNCHECKED: None})
 
 
-def _warn(moved: Sequence[ChangedLeaf]) -> None:
-    for one in moved:
+def _warn_of_misplaced_rows(changed: Sequence[ChangedLeaf]) -> None:
+    for one in changed:
         if one.misplaced:
             warnings.warn(
                 f"{one.misplaced} rows that another program has put into leaf {one.leaf.object_id} do not belong there:"

@@ -1,4 +1,4 @@
-"""Small fragments of leaves put together, by Spark's tasks: each leaf plans, tasks rewrite, the driver commits."""
+"""Compacts the small fragments of leaves: the driver plans for each leaf, tasks rewrite, the driver commits."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.errors import ConflictError
-from penstock.lance.commits.namespace_commit import NamespaceCommit, namespace_commit
+from penstock.lance.commits.namespace_commit import NamespaceCommit, begin_commit
+from penstock.lance.commits.writer_lease import new_writer_id
 from penstock.lance.format.dataset_store import DatasetStore
 from penstock.lance.format.leaves import Leaf
 from penstock.lance.format.manifest import Manifest, ManifestEntry
 from penstock.lance.reading.leaf_scan import LeafScan
-from penstock.lance.writing.fragment_write_job import ROWS_PER_FILE, new_write_id
-from penstock.lance.writing.row_writes import for_each_leaf
+from penstock.lance.writing.fragment_write_job import ROWS_PER_FILE
 from penstock.spark.file_tasks import writing_tasks
 from penstock.spark.workers import map_in_workers
 
@@ -31,7 +31,7 @@ _RESULT_ARROW = pa.schema([("leaf", pa.string()), ("result", pa.string())])
 
 @dataclass(frozen=True)
 class CompactionJob:
-    """Rows of leaf and Lance's task in, rows of leaf and its result out."""
+    """Runs Lance's compaction tasks: takes rows of leaf and task, returns rows of leaf and result."""
 
     store: DatasetStore
     leaves: Mapping[str, tuple[str, int]]
@@ -48,7 +48,10 @@ class CompactionJob:
 
 
 def compact_leaves(manifest: Manifest, scan: LeafScan, rows_per_fragment: int = ROWS_PER_FILE) -> int | None:
-    """Rewrite leaves whose fragments are small or full of deleted rows; None where no leaf needs it."""
+    """Rewrite leaves whose fragments are small or full of deleted rows.
+
+    Returns the namespace's new version, or None where no leaf needs it.
+    """
     from lance.optimize import Compaction
 
     tasks: list[tuple[str, str]] = []
@@ -63,7 +66,7 @@ def compact_leaves(manifest: Manifest, scan: LeafScan, rows_per_fragment: int = 
         return None
     spark = scan.spark
     given = spark.createDataFrame(tasks, _TASK).repartition(len(tasks))
-    with writing_tasks(spark, None, new_write_id()):
+    with writing_tasks(spark, None, new_writer_id()):
         done = map_in_workers(given, CompactionJob(scan.store, versions), _RESULT).collect()
     results: dict[str, list[str]] = defaultdict(list)
     for row in done:
@@ -72,41 +75,41 @@ def compact_leaves(manifest: Manifest, scan: LeafScan, rows_per_fragment: int = 
 
 
 def commit_compaction(manifest: Manifest, scan: LeafScan, results: Mapping[str, list[str]]) -> int:
-    """Put what tasks have rewritten of each leaf in place of what it was made of."""
-    with namespace_commit(manifest, scan.name, scan.definition, new_write_id()) as mine:
+    """Put what tasks have rewritten of each leaf in place of what was there. Returns the namespace's new version."""
+    with begin_commit(manifest, scan.name, scan.definition, new_writer_id()) as commit:
         rewritten = [(leaf, results[leaf.object_id]) for leaf in scan.leaves if leaf.object_id in results]
-        entries = for_each_leaf(mine, rewritten, lambda item: _committed(mine, *item))
+        entries = commit.for_each(rewritten, lambda item: _committed(commit, *item))
         changed = [entry for entry in entries if entry is not None]
-        return mine.publish(changed, [], "compact", leaves=len(changed))
+        return commit.publish(changed, [], "compact", leaves=len(changed))
 
 
-def _committed(mine: NamespaceCommit, planned: Leaf, results: list[str]) -> ManifestEntry | None:
-    """The leaf's entry after its rewrite; None for a leaf that has gone, or was made anew, meanwhile."""
+def _committed(commit: NamespaceCommit, planned: Leaf, results: list[str]) -> ManifestEntry | None:
+    """The leaf's entry after its rewrite; None for a leaf that was removed, or made anew, meanwhile."""
     from lance import optimize
 
-    leaf, entry = mine.leaf(planned.object_id), mine.state.entry(planned.object_id)
-    base = None if leaf is None or leaf.location != planned.location else mine.base(leaf)
+    leaf, entry = commit.leaf(planned.object_id), commit.state.entry(planned.object_id)
+    base = None if leaf is None or leaf.location != planned.location else commit.base_dataset(leaf)
     if leaf is None or base is None or entry is None:
         return None
     before = base.version
     try:
         # Lance commits it under no name of ours: a version without effect on the rows, which may stay if we stop here.
-        optimize.Compaction.commit(base, [_result(mine, leaf, base, text) for text in results])
+        optimize.Compaction.commit(base, [_result(commit, leaf, base, text) for text in results])
     except OSError as error:
         raise ConflictError(
             f"rows of leaf {planned.object_id} were changed by another writer meanwhile; run again, or adopt() first if"
             f" that was another program ({str(error).splitlines()[0]})"
         ) from None
-    mine.check_alone(before, base)
-    return mine.shown(entry, base)
+    commit.check_no_other_write(before, base)
+    return commit.entry_at(entry, base)
 
 
-def _result(mine: NamespaceCommit, leaf: Leaf, base: LanceDataset, text: str) -> Any:
-    """A task's result, as made for the leaf of now if it holds just what the task read."""
+def _result(commit: NamespaceCommit, leaf: Leaf, base: LanceDataset, text: str) -> Any:
+    """A task's result, as if made for the leaf of now where that holds just what the task read."""
     from lance import optimize
 
-    written: Any = optimize.RewriteResult
-    told = json.loads(text)
-    if mine.unchanged(leaf, base, told["read_version"]):
-        told["read_version"] = base.version
-    return written.from_json(json.dumps(told))
+    results: Any = optimize.RewriteResult
+    result = json.loads(text)
+    if commit.is_unchanged(leaf, base, result["read_version"]):
+        result["read_version"] = base.version
+    return results.from_json(json.dumps(result))

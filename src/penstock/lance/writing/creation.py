@@ -1,4 +1,4 @@
-"""New partitioned namespaces."""
+"""Creates partitioned namespaces."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import re
 from contextlib import suppress
 
 from penstock.errors import InvalidError
-from penstock.lance.commits.namespace_commit import namespace_commit
+from penstock.lance.commits.namespace_commit import begin_commit
+from penstock.lance.commits.writer_lease import new_writer_id
 from penstock.lance.format.dataset_store import DatasetStore
 from penstock.lance.format.definition import ENABLED, NamespaceDefinition, read_definition
 from penstock.lance.format.manifest import MANIFEST, Manifest
 from penstock.lance.format.object_ids import join_object_id, object_id_parts
-from penstock.lance.writing.fragment_write_job import new_write_id
 
 _NAME = re.compile(r"[^$/%=.\\\x00-\x1f\x7f ]([^$/%=.\\\x00-\x1f\x7f]*[^$/%=.\\\x00-\x1f\x7f ])?")
 
 
 def check_namespace_name(name: str) -> None:
-    """Refuse a name, or a path of names with `$` between them, that Lance cannot keep."""
+    """Raise InvalidError for a name, or a path of names with `$` between them, that Lance cannot keep."""
     if not all(map(_NAME.fullmatch, object_id_parts(name))):
         raise InvalidError(
             f"a namespace cannot be called {name!r}: Lance keeps $ / % = . \\ and control characters for itself, and no"
@@ -26,7 +26,7 @@ def check_namespace_name(name: str) -> None:
 
 
 def create_namespace(store: DatasetStore, name: str, definition: NamespaceDefinition) -> None:
-    """Register the namespace by Lance's own client, which makes the manifest if there is none, and those around it."""
+    """Register the namespace and those around it by Lance's own client, which makes the manifest if there is none."""
     from lance_namespace import CreateNamespaceRequest, connect
     from lance_namespace.errors import NamespaceAlreadyExistsError
 
@@ -43,12 +43,12 @@ def create_namespace(store: DatasetStore, name: str, definition: NamespaceDefini
         client.create_namespace(CreateNamespaceRequest(id=path, properties=properties))
     except NamespaceAlreadyExistsError:
         raise InvalidError(f"{store.root} has a namespace {name!r} already; open it, or choose another name") from None
-    with namespace_commit(Manifest(store), name, read_definition(name, properties), new_write_id()) as mine:
-        mine.publish([], [], "create")
+    with begin_commit(Manifest(store), name, read_definition(name, properties), new_writer_id()) as commit:
+        commit.publish([], [], "create")
 
 
 def _check_place(store: DatasetStore, path: list[str]) -> None:
-    """Refuse a place inside of a table or of another partitioned namespace."""
+    """Raise InvalidError for a place inside of a table or of another partitioned namespace."""
     if len(path) == 1:
         return
     state = Manifest(store).state() if store.find(MANIFEST) is not None else None

@@ -1,4 +1,4 @@
-"""Rows that a predicate is true for, deleted: tasks write the deletion files, whole leaves just leave the manifest."""
+"""Deletes the rows that a predicate is true for: tasks write deletion files, whole leaves just leave the manifest."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.ducklake.changing.delete_job import has_subquery
 from penstock.errors import ConflictError
-from penstock.lance.commits.namespace_commit import NamespaceCommit, namespace_commit
+from penstock.lance.commits.namespace_commit import NamespaceCommit, begin_commit
+from penstock.lance.commits.writer_lease import new_writer_id
 from penstock.lance.format.dataset_store import DatasetStore
 from penstock.lance.format.leaves import Leaf
 from penstock.lance.format.manifest import Manifest, ManifestEntry
 from penstock.lance.reading.leaf_reader import leaf_fragment
 from penstock.lance.reading.leaf_scan import ADDRESS, LEAF, LeafScan, pushed
-from penstock.lance.writing.fragment_write_job import new_write_id
-from penstock.lance.writing.row_writes import for_each_leaf
 from penstock.spark.arrow_transfer import handed_over
 from penstock.spark.column_assignment import as_column
 from penstock.spark.file_tasks import writing_tasks
@@ -40,58 +39,67 @@ _OFFSET_BITS = 32  # of a row's address; the fragment is above them
 
 @dataclass(frozen=True)
 class LeafDeletion:
-    """A leaf's fragments after a delete: those with rows left, and the ids of those without."""
+    """What a delete leaves of a leaf: its fragments with rows left, the ids of those without, and the rows deleted."""
 
     leaf: Leaf
-    left: Sequence[str]
-    gone: Sequence[int]
+    left: Sequence[str]  # Lance's JSON
+    emptied: Sequence[int]
     rows: int
 
 
 @dataclass(frozen=True)
 class DeletionJob:
-    """Rows of leaf, fragment and address, those of a fragment together, in; what is left of each fragment out."""
+    """Writes deletion files: takes rows of leaf, fragment and address, returns what is left of each fragment.
+
+    The rows of a fragment come together.
+    """
 
     store: DatasetStore
     leaves: Mapping[str, tuple[str, int]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for (leaf, fragment), rows in groupby(_places(batches), key=itemgetter(0, 1)):
+        for (leaf, fragment), rows in groupby(_addresses(batches), key=itemgetter(0, 1)):
             offsets = [address & (2**_OFFSET_BITS - 1) for _, _, address in rows]
             dataset = self.store.dataset(*self.leaves[leaf])
             left = leaf_fragment(dataset, fragment).delete_rows(offsets)
-            told = None if left is None else json.dumps(left.to_json())
+            text = None if left is None else json.dumps(left.to_json())
             yield pa.RecordBatch.from_pylist(
-                [{"leaf": leaf, "fragment": fragment, "left": told, "rows": len(offsets)}], schema=_RESULT_ARROW
+                [{"leaf": leaf, "fragment": fragment, "left": text, "rows": len(offsets)}], schema=_RESULT_ARROW
             )
 
 
 def delete_rows(manifest: Manifest, scan: LeafScan, where: str | SparkColumn) -> int | None:
-    """Delete the rows; the namespace's new version, or None where no row matched."""
+    """Delete the rows. Returns the namespace's new version, or None where no row matched."""
     predicate = as_column(where)
     whole = _whole_leaves(scan, predicate)
-    thinned = _thinned(scan, predicate, whole)
-    return commit_deletion(manifest, scan, whole, thinned) if whole or thinned else None
+    deletions = _delete_from_leaves(scan, predicate, whole)
+    return commit_deletion(manifest, scan, whole, deletions) if whole or deletions else None
 
 
-def commit_deletion(manifest: Manifest, scan: LeafScan, whole: Sequence[Leaf], thinned: Sequence[LeafDeletion]) -> int:
-    """Take whole leaves out of the namespace, and show others without the rows that tasks have marked."""
-    rows = {"rows": sum(one.rows for one in thinned)} if not whole else {}
-    with namespace_commit(manifest, scan.name, scan.definition, new_write_id()) as mine:
+def commit_deletion(
+    manifest: Manifest, scan: LeafScan, whole: Sequence[Leaf], deletions: Sequence[LeafDeletion]
+) -> int:
+    """Take whole leaves out of the namespace, and show others without the rows that tasks have deleted.
+
+    Returns the namespace's new version.
+    """
+    rows = {"rows": sum(one.rows for one in deletions)} if not whole else {}
+    with begin_commit(manifest, scan.name, scan.definition, new_writer_id()) as commit:
         for leaf in whole:
-            _check_unchanged(mine, leaf)
-            mine.check_adopted(leaf)
-        mine.pin(one.leaf.object_id for one in thinned)
-        entries = for_each_leaf(mine, thinned, lambda one: _committed(mine, one))
-        gone = {leaf.object_id for leaf in whole} | {
-            one.leaf.object_id for one, entry in zip(thinned, entries, strict=True) if entry is None
+            _check_unchanged(commit, leaf)
+            commit.check_adopted(leaf)
+        commit.pin_versions(one.leaf.object_id for one in deletions)
+        entries = commit.for_each(deletions, lambda one: _committed(commit, one))
+        removed = {leaf.object_id for leaf in whole} | {
+            one.leaf.object_id for one, entry in zip(deletions, entries, strict=True) if entry is None
         }
         changed = [entry for entry in entries if entry is not None]
-        return mine.publish(changed, gone, "delete", leaves=len(changed), **rows, **{"removed leaves": len(gone)})
+        summary = {"leaves": len(changed), **rows, "removed leaves": len(removed)}
+        return commit.publish(changed, removed, "delete", **summary)
 
 
 def _whole_leaves(scan: LeafScan, predicate: SparkColumn) -> list[Leaf]:
-    """Leaves that hold only rows that the predicate is true for: their partition values say so."""
+    """The leaves that hold only rows that the predicate is true for, as their partition values tell."""
     if has_subquery(scan.frame().where(predicate)):
         return []
     possible = scan.pruner.kept(scan.leaves, pushed(scan, predicate))
@@ -99,7 +107,7 @@ def _whole_leaves(scan: LeafScan, predicate: SparkColumn) -> list[Leaf]:
     return [leaf for leaf in possible if leaf not in remaining]
 
 
-def _thinned(scan: LeafScan, predicate: SparkColumn, whole: Sequence[Leaf]) -> list[LeafDeletion]:
+def _delete_from_leaves(scan: LeafScan, predicate: SparkColumn, whole: Sequence[Leaf]) -> list[LeafDeletion]:
     """Let tasks find the rows, and others write a deletion file for each fragment."""
     versions = {leaf.object_id: leaf for leaf in scan.leaves if leaf not in whole}
     pinned = [_pinned(scan, leaf) for leaf in versions.values()]
@@ -114,12 +122,12 @@ def _thinned(scan: LeafScan, predicate: SparkColumn, whole: Sequence[Leaf]) -> l
     job = DeletionJob(scan.store, {leaf.object_id: (leaf.location, _version(leaf)) for leaf in partial.leaves})
 
     def attempt(rows: DataFrame) -> list[Row]:
-        with writing_tasks(scan.spark, None, new_write_id()):
+        with writing_tasks(scan.spark, None, new_writer_id()):
             return map_in_workers(rows, job, _RESULT).collect()
 
-    told = handed_over(together, attempt)
+    results = handed_over(together, attempt)
     by_leaf: dict[str, list[Any]] = defaultdict(list)
-    for row in told:
+    for row in results:
         by_leaf[row.leaf].append(row)
     by_id = {leaf.object_id: leaf for leaf in partial.leaves}
     return [
@@ -146,31 +154,31 @@ def _version(leaf: Leaf) -> int:
     return leaf.version
 
 
-def _check_unchanged(mine: NamespaceCommit, leaf: Leaf) -> None:
-    if mine.leaf(leaf.object_id) != leaf:
+def _check_unchanged(commit: NamespaceCommit, leaf: Leaf) -> None:
+    if commit.leaf(leaf.object_id) != leaf:
         raise ConflictError(
             f"leaf {leaf.object_id} was written to by another writer while its rows were being deleted; run again"
         )
 
 
-def _committed(mine: NamespaceCommit, one: LeafDeletion) -> ManifestEntry | None:
-    """The leaf's entry without the rows, or None where it has none left."""
+def _committed(commit: NamespaceCommit, one: LeafDeletion) -> ManifestEntry | None:
+    """The leaf's entry after the rows were deleted; None where it has none left."""
     from lance import LanceOperation
     from lance.fragment import FragmentMetadata
 
-    leaf = mine.leaf(one.leaf.object_id)
-    entry = mine.state.entry(one.leaf.object_id)
-    base = None if leaf is None or leaf.location != one.leaf.location else mine.base(leaf)
+    leaf = commit.leaf(one.leaf.object_id)
+    entry = commit.state.entry(one.leaf.object_id)
+    base = None if leaf is None or leaf.location != one.leaf.location else commit.base_dataset(leaf)
     if leaf is None or entry is None or base is None:
         raise ConflictError(f"leaf {one.leaf.object_id} was removed by another writer meanwhile; run again")
     left = [FragmentMetadata.from_json(text) for text in one.left]
-    operation = LanceOperation.Delete(left, list(one.gone), "rows chosen by Penstock")
+    operation = LanceOperation.Delete(left, list(one.emptied), "rows chosen by Penstock")
     version = _version(one.leaf)
-    made_for = base.version if mine.unchanged(leaf, base, version) else version
-    done = mine.commit(leaf.location, base, operation, read_version=made_for)
-    return mine.shown(entry, done) if done.count_rows() else None
+    made_for = base.version if commit.is_unchanged(leaf, base, version) else version
+    done = commit.commit_leaf(leaf.location, base, operation, read_version=made_for)
+    return commit.entry_at(entry, done) if done.count_rows() else None
 
 
-def _places(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, int, int]]:
+def _addresses(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, int, int]]:
     for batch in batches:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

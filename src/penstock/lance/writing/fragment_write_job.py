@@ -1,14 +1,12 @@
-"""Rows of a DataFrame become fragments of leaves, written by the tasks; nothing shows before the driver commits."""
+"""Writes the rows of a DataFrame as fragments of leaves, in Spark's tasks; they are part of no leaf yet."""
 
 from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -27,20 +25,13 @@ from penstock.lance.format.leaf_columns import leaf_columns, new_leaf_schema
 from penstock.lance.format.leaves import Leaf, PartitionValues, leaf_object_id
 from penstock.lance.format.object_ids import leaf_directory
 from penstock.lance.format.partition_values import partition_texts
+from penstock.lance.writing.write_journal import WrittenFragments, record_files, write_journal
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
 from penstock.spark.arrow_transfer import handed_over, in_batches_of
 from penstock.spark.file_tasks import writing_tasks
 from penstock.spark.workers import map_in_workers
 from penstock.spark.write_job import Distribution, distributed, grouping
-from penstock.storage.filesystems import (
-    delete_directory,
-    delete_file,
-    list_files,
-    make_directory,
-    open_file,
-    open_output,
-)
 from penstock.storage.parquet.partitions import split
 
 if TYPE_CHECKING:
@@ -50,39 +41,22 @@ ROWS_PER_FILE = 1_048_576
 _ROWS_SPLIT_AT_ONCE = 65536
 _HELD_BYTES = 256 * 2**20  # of rows that a task keeps before it writes those of its fullest leaf
 _FRAGMENT_BYTES = 512 * 2**20  # a task for each, roughly
-_JOURNAL = "__penstock_"  # before a write's id: a folder of its own, so that none stays for all
 _RESULT = "written binary"
 
 
 @dataclass(frozen=True)
-class WrittenFragments:
-    """Fragments that a task wrote for one leaf, not yet part of it; `version` is the leaf's that they were made for."""
-
-    object_id: str
-    values: PartitionValues
-    location: str
-    version: int | None
-    fragments: Sequence[str] = field(repr=False)
-    rows: int
-
-    @property
-    def files(self) -> list[str]:
-        """The paths of the fragments' files below the namespace's root."""
-        found = [file["path"] for fragment in self.fragments for file in json.loads(fragment)["files"]]
-        return [f"{self.location}/data/{path}" for path in found]
-
-
-@dataclass(frozen=True)
 class FragmentWriteJob:
-    """What every task does with its rows. `leaves` are those that are there, by id, without a version if their rows are
-    replaced."""
+    """Writes the rows of a task: each to the leaf of its partition values.
+
+    `leaves` are those that are there, by id, without a version if their rows are replaced.
+    """
 
     store: DatasetStore
     name: str
     definition: NamespaceDefinition
     types: Mapping[int, Type]
     leaves: Mapping[str, Leaf]
-    write_id: str
+    writer_id: str
     rows_per_file: int = ROWS_PER_FILE
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -92,28 +66,28 @@ class FragmentWriteJob:
     def _written(self, batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenFragments]:
         held: dict[PartitionValues, list[pa.RecordBatch]] = {}
         for batch in batches:
-            for values, rows in split(batch, self._keys(batch)):
+            for values, rows in split(batch, self._partition_texts(batch)):
                 held.setdefault(values, []).append(rows)
-            while sum(map(_size, held.values())) > _HELD_BYTES:
-                fullest = max(held, key=lambda values: _size(held[values]))
-                yield self._flushed(fullest, held.pop(fullest))
+            while sum(map(_byte_count, held.values())) > _HELD_BYTES:
+                fullest = max(held, key=lambda values: _byte_count(held[values]))
+                yield self._write_leaf(fullest, held.pop(fullest))
         for values in sorted(held, key=repr):
-            yield self._flushed(values, held[values])
+            yield self._write_leaf(values, held[values])
 
-    def _keys(self, batch: pa.RecordBatch) -> list[pa.StringArray]:
+    def _partition_texts(self, batch: pa.RecordBatch) -> list[pa.StringArray]:
         columns = dict(zip(self.definition.schema.names, batch.columns, strict=True))
         return partition_texts(columns, self.definition, self.types)
 
-    def _flushed(self, values: PartitionValues, batches: Sequence[pa.RecordBatch]) -> WrittenFragments:
+    def _write_leaf(self, values: PartitionValues, batches: Sequence[pa.RecordBatch]) -> WrittenFragments:
         from lance.fragment import write_fragments
 
         leaf = leaf_object_id(self.name, self.definition.fields, values)
         target = self.leaves.get(leaf)
         location = leaf_directory(leaf) if target is None else target.location
         rows = pa.Table.from_batches(batches)
-        dataset, table = self._shaped(rows, leaf, target)
+        dataset, table = self._with_leaf_columns(rows, leaf, target)
         fragments = write_fragments(
-            _aligned(table),
+            _with_aligned_decimals(table),
             dataset or self.store.uri(location),
             schema=table.schema,
             mode=self._mode(location, dataset),
@@ -121,32 +95,34 @@ class FragmentWriteJob:
             storage_options=dict(self.store.options) or None,
         )
         files = [f"{location}/data/{file.path}" for fragment in fragments for file in fragment.files]
-        _note(self.store, self.write_id, files)
-        told = [json.dumps(one.to_json()) for one in fragments]
-        return WrittenFragments(leaf, values, location, dataset and dataset.version, told, rows.num_rows)
+        record_files(self.store, self.writer_id, files)
+        texts = [json.dumps(one.to_json()) for one in fragments]
+        return WrittenFragments(leaf, values, location, dataset and dataset.version, texts, rows.num_rows)
 
-    def _shaped(self, rows: pa.Table, leaf: str, target: Leaf | None) -> tuple[LanceDataset | None, pa.Table]:
-        """The rows in the shape of their leaf, and the version of it that they are made for; None for a new one."""
+    def _with_leaf_columns(
+        self, rows: pa.Table, leaf: str, target: Leaf | None
+    ) -> tuple[LanceDataset | None, pa.Table]:
+        """The version of the leaf that the rows are made for, None for a new one; and the rows with its columns."""
         if target is None or not target.version:
-            return None, self._new(rows, leaf)
-        dataset, made_anew = dataset_to_extend(self.store, target)
-        known = current_column_notes(self.definition, target, dataset)
-        columns = leaf_columns(self.definition, leaf, dataset, known, made_anew)
-        return dataset, self._fitted(rows, dataset.schema, columns, leaf)
+            return None, self._with_namespace_columns(rows, leaf)
+        dataset, overwritten = dataset_to_extend(self.store, target)
+        notes = current_column_notes(self.definition, target, dataset)
+        columns = leaf_columns(self.definition, leaf, dataset, notes, overwritten)
+        return dataset, self._with_own_columns(rows, dataset.schema, columns, leaf)
 
     def _mode(self, location: str, dataset: LanceDataset | None) -> str:
         if dataset is not None:
             return "append"
         return "create" if self.store.find(location) is None else "overwrite"
 
-    def _new(self, rows: pa.Table, leaf: str) -> pa.Table:
-        """The rows for a leaf that has the namespace's columns."""
+    def _with_namespace_columns(self, rows: pa.Table, leaf: str) -> pa.Table:
+        """The rows for a leaf that has the namespace's columns, in its types."""
         schema = new_leaf_schema(self.definition)
-        arrays = [_value(column, item, item.name, leaf) for column, item in zip(rows.columns, schema, strict=True)]
+        arrays = [_leaf_array(column, item, item.name, leaf) for column, item in zip(rows.columns, schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=schema)
 
-    def _fitted(self, rows: pa.Table, schema: pa.Schema, columns: Mapping[int, str], leaf: str) -> pa.Table:
-        """The rows for a leaf with columns of its own."""
+    def _with_own_columns(self, rows: pa.Table, schema: pa.Schema, columns: Mapping[int, str], leaf: str) -> pa.Table:
+        """The rows for a leaf with columns of its own, in its order and types."""
         places = {}
         for place, item in enumerate(self.definition.schema):
             if field_id(item) not in columns:
@@ -157,7 +133,9 @@ class FragmentWriteJob:
                 )
             places[columns[field_id(item)]] = place
         arrays = [
-            _value(rows.column(places[item.name]), item, self.definition.schema.field(places[item.name]).name, leaf)
+            _leaf_array(
+                rows.column(places[item.name]), item, self.definition.schema.field(places[item.name]).name, leaf
+            )
             if item.name in places
             else null_array(rows.num_rows, item, leaf)
             for item in schema
@@ -168,82 +146,42 @@ class FragmentWriteJob:
 def run_write_job(
     frame: DataFrame, job: FragmentWriteJob, distribution: Distribution, columns: Sequence[Column]
 ) -> list[WrittenFragments]:
-    """Let the tasks write. When the job fails, the files of all its tasks are removed."""
+    """Let Spark's tasks write the rows. When the job fails, the files of all its tasks are removed."""
     by_name = {column.name: F.col(frame.columns[place]) for place, column in enumerate(columns)}
     keys = [
-        grouping(item.transform, _source(by_name, job.definition.source(number).path))
+        grouping(item.transform, _source_column(by_name, job.definition.source(number).path))
         for item in job.definition.fields
         for number in item.sources
     ]
     spread = distributed(frame, keys, _FRAGMENT_BYTES, distribution)
 
     def attempt(rows: DataFrame) -> list[WrittenFragments]:
-        with write_journal(job.store, job.write_id) as told, writing_tasks(rows.sparkSession, None, job.write_id):
-            told += [pickle.loads(row.written) for row in map_in_workers(rows, job, _RESULT).collect()]
-        return told
+        with write_journal(job.store, job.writer_id) as written, writing_tasks(rows.sparkSession, None, job.writer_id):
+            written += [pickle.loads(row.written) for row in map_in_workers(rows, job, _RESULT).collect()]
+        return written
 
     return handed_over(spread, attempt)
 
 
-def _source(columns: Mapping[str, SparkColumn], path: Sequence[str]) -> SparkColumn:
-    """A column, or a field of a struct."""
+def _source_column(columns: Mapping[str, SparkColumn], path: Sequence[str]) -> SparkColumn:
+    """Spark's column of a partition source, which may be a field of a struct."""
     found = columns[path[0]]
     for name in path[1:]:
         found = found.getField(name)
     return found
 
 
-def new_write_id() -> str:
-    return uuid4().hex
-
-
-@contextmanager
-def write_journal(store: DatasetStore, write_id: str) -> Iterator[list[WrittenFragments]]:
-    """A job whose tasks `note` the files that they write: when it fails, those are removed.
-
-    When it comes through, those that are not in what the tasks told, which goes into the list: a task was tried again.
-    """
-    directory = f"{store.root}{_JOURNAL}{write_id}/"
-    make_directory(directory)
-    told: list[WrittenFragments] = []
-    try:
-        yield told
-        notes = list(list_files(directory))
-        if len(notes) > len(told):
-            _delete_noted(store, notes, {name for leaf in told for name in leaf.files})
-    except BaseException:
-        _delete_noted(store, list(list_files(directory)))
-        raise
-    finally:
-        for path in list(list_files(directory)):
-            delete_file(path)
-        delete_directory(directory)
-
-
-def _delete_noted(store: DatasetStore, notes: Sequence[str], keep: Container[str] = ()) -> None:
-    for note in notes:
-        with open_file(note) as file:
-            for name in json.loads(file.read()):
-                if name not in keep:
-                    delete_file(store.uri(name))
-
-
-def _note(store: DatasetStore, write_id: str, files: Sequence[str]) -> None:
-    with open_output(f"{store.root}{_JOURNAL}{write_id}/{uuid4().hex}") as out:
-        out.write(json.dumps(files).encode())
-
-
-def _value(array: pa.ChunkedArray, item: pa.Field, column: str, leaf: str) -> Any:
+def _leaf_array(array: pa.ChunkedArray, item: pa.Field, column: str, leaf: str) -> Any:
     if array.null_count and not item.nullable:
         raise InvalidError(f"column {column} of leaf {leaf} takes no NULL, and {array.null_count} rows have one")
     return convert_array(array, item.type, column, leaf)
 
 
-def _size(batches: Iterable[pa.RecordBatch]) -> int:
+def _byte_count(batches: Iterable[pa.RecordBatch]) -> int:
     return sum(batch.nbytes for batch in batches)
 
 
-def _aligned(table: pa.Table) -> pa.Table:
+def _with_aligned_decimals(table: pa.Table) -> pa.Table:
     """A copy where there are decimals: Spark's are at addresses that Lance cannot read them from."""
     if not any("decimal" in str(item.type) for item in table.schema):
         return table

@@ -1,27 +1,27 @@
-"""Statements that change a namespace: what the tasks have written becomes part of its leaves."""
+"""Appends, overwrites and realigns rows: makes the fragments that tasks have written part of their leaves."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
 from penstock.errors import ConflictError, InvalidError
-from penstock.lance.commits.column_notes import has_column_notes, with_column_notes
-from penstock.lance.commits.namespace_commit import NamespaceCommit, namespace_commit
+from penstock.lance.commits.namespace_commit import NamespaceCommit, begin_commit
+from penstock.lance.commits.writer_lease import new_writer_id
 from penstock.lance.format.dataset_store import DatasetStore
-from penstock.lance.format.definition import check_transform
 from penstock.lance.format.field_ids import fields_in_schema
 from penstock.lance.format.leaf_columns import new_leaf_schema
 from penstock.lance.format.leaves import Leaf, PartitionValues, leaves_in, new_leaf_entries
 from penstock.lance.format.manifest import Manifest, ManifestEntry
+from penstock.lance.format.partition_fields import check_transform
 from penstock.lance.reading.leaf_scan import LeafScan
-from penstock.lance.writing.fragment_write_job import FragmentWriteJob, WrittenFragments, new_write_id, run_write_job
+from penstock.lance.writing.fragment_write_job import FragmentWriteJob, run_write_job
+from penstock.lance.writing.write_journal import WrittenFragments
 from penstock.spark.column_assignment import assigned
 from penstock.spark.write_job import Distribution
 from penstock.storage.filesystems import delete_file
@@ -30,12 +30,10 @@ if TYPE_CHECKING:
     from lance import LanceDataset
     from lance.fragment import FragmentMetadata
 
-_THREADS = 8
-
 
 @dataclass(frozen=True)
 class LeafWrite:
-    """All that the tasks have written for one leaf."""
+    """All that the tasks of a job have written for one leaf."""
 
     object_id: str
     values: PartitionValues
@@ -52,27 +50,29 @@ def write_rows(
     operation: str,
     distribution: Distribution,
     replaced: frozenset[str] = frozenset(),
-    alone: bool = False,
+    replace_all: bool = False,
 ) -> int:
-    """Add rows to leaves; those in `replaced` lose the rows they had. With `alone`, so does every other leaf there is.
+    """Add rows to leaves. The leaves in `replaced` lose the rows they had; with `replace_all`, every leaf does.
 
-    The namespace's new version.
+    Returns the namespace's new version.
     """
-    rows = _assigned(scan, frame)
+    rows = _with_namespace_columns(scan, frame)
     versions = {leaf.object_id: _version(scan, leaf) for leaf in scan.leaves if leaf.object_id in replaced}
-    job = new_write_job(scan, replaced, alone)
-    return commit_rows(
-        manifest, scan, job, run_write_job(rows, job, distribution, scan.columns), operation, versions, alone
-    )
+    job = new_write_job(scan, replaced, replace_all)
+    written = run_write_job(rows, job, distribution, scan.columns)
+    return commit_rows(manifest, scan, job, written, operation, versions, replace_all)
 
 
-def new_write_job(scan: LeafScan, replaced: Container[str] = (), alone: bool = False) -> FragmentWriteJob:
+def new_write_job(scan: LeafScan, replaced: Container[str] = (), replace_all: bool = False) -> FragmentWriteJob:
+    """The job that writes rows to the leaves of a scan."""
     targets = {
-        leaf.object_id: replace(leaf, version=None if alone or leaf.object_id in replaced else _version(scan, leaf))
+        leaf.object_id: replace(
+            leaf, version=None if replace_all or leaf.object_id in replaced else _version(scan, leaf)
+        )
         for leaf in scan.leaves
     }
     types = {number: column.type for number, column in scan.columns_by_id.items()}
-    return FragmentWriteJob(scan.store, scan.name, scan.definition, types, targets, new_write_id())
+    return FragmentWriteJob(scan.store, scan.name, scan.definition, types, targets, new_writer_id())
 
 
 def commit_rows(
@@ -82,28 +82,28 @@ def commit_rows(
     written: Sequence[WrittenFragments],
     operation: str,
     replaced: Mapping[str, int | None] = {},
-    alone: bool = False,
+    replace_all: bool = False,
 ) -> int:
-    """Make what a job's tasks have written part of the leaves; of those replaced, the version is given that was read.
+    """Make what a job's tasks have written part of the leaves; `replaced` tells which version of a leaf was read.
 
-    The namespace's new version.
+    Returns the namespace's new version.
     """
-    gathered = _gathered(written)
+    writes = _by_leaf(written)
     with (
-        _or_removed(manifest, scan, gathered),
-        namespace_commit(manifest, scan.name, scan.definition, job.write_id) as mine,
+        _files_removed_on_failure(manifest, scan, writes),
+        begin_commit(manifest, scan.name, scan.definition, job.writer_id) as commit,
     ):
-        mine.pin([*(one.object_id for one in gathered), *replaced])
+        commit.pin_versions([*(one.object_id for one in writes), *replaced])
         for object_id, version in replaced.items():
-            _check_unchanged(mine, object_id, version)
-        there = {leaf.object_id: leaf for leaf in _leaves(mine)}
-        gone = (set(there) if alone else set(replaced) & set(there)) - {one.object_id for one in gathered}
-        changed = for_each_leaf(mine, gathered, lambda one: _added(mine, scan, one, alone or one.object_id in replaced))
-        summary = {"rows": sum(one.rows for one in gathered), "leaves": len(gathered), "removed leaves": len(gone)}
-        return mine.publish([entry for entries in changed for entry in entries], gone, operation, **summary)
+            _check_unchanged(commit, object_id, version)
+        present = {leaf.object_id for _, leaf in commit.leaves()}
+        removed = (present if replace_all else set(replaced) & present) - {one.object_id for one in writes}
+        changed = commit.for_each(writes, lambda one: _committed(commit, one, replace_all or one.object_id in replaced))
+        summary = {"rows": sum(one.rows for one in writes), "leaves": len(writes), "removed leaves": len(removed)}
+        return commit.publish([entry for entries in changed for entry in entries], removed, operation, **summary)
 
 
-def _assigned(scan: LeafScan, frame: DataFrame) -> DataFrame:
+def _with_namespace_columns(scan: LeafScan, frame: DataFrame) -> DataFrame:
     """The rows with the namespace's columns; those that are not given are NULL."""
     for field in scan.definition.fields:
         for number in field.sources:
@@ -125,7 +125,7 @@ def _version(scan: LeafScan, leaf: Leaf) -> int | None:
     return None if dataset is None else dataset.version
 
 
-def _gathered(written: Sequence[WrittenFragments]) -> list[LeafWrite]:
+def _by_leaf(written: Sequence[WrittenFragments]) -> list[LeafWrite]:
     from lance.fragment import FragmentMetadata
 
     by_leaf: dict[str, list[WrittenFragments]] = defaultdict(list)
@@ -144,56 +144,32 @@ def _gathered(written: Sequence[WrittenFragments]) -> list[LeafWrite]:
     ]
 
 
-def _leaves(mine: NamespaceCommit) -> list[Leaf]:
-    found = (mine.leaf(entry.object_id) for entry in mine.state.below(mine.name) if entry.kind == "table")
-    return [leaf for leaf in found if leaf is not None]
-
-
-def for_each_leaf(mine: NamespaceCommit, items: Sequence[Any], act: Callable[[Any], Any]) -> list[Any]:
-    """Act on many leaves at once, and show meanwhile that this writer lives."""
-    with ThreadPoolExecutor(_THREADS) as pool:
-        running = [pool.submit(act, item) for item in items]
-        try:
-            for one in as_completed(running):
-                one.result()
-                mine.beat()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-    return [one.result() for one in running]
-
-
-def _added(mine: NamespaceCommit, scan: LeafScan, one: LeafWrite, anew: bool) -> list[ManifestEntry]:
-    """The fragments as part of their leaf: its entry, and those of new namespaces around it."""
+def _committed(commit: NamespaceCommit, one: LeafWrite, replaces: bool) -> list[ManifestEntry]:
+    """Make fragments part of their leaf; its entry, and those of new namespaces around it."""
     from lance import LanceOperation
 
-    leaf = mine.leaf(one.object_id)
+    leaf = commit.leaf(one.object_id)
     location = one.location
     if one.versions != {None} if leaf is None else leaf.location != location:
         raise ConflictError(f"leaf {one.object_id} was removed or made anew by another writer meanwhile; run again")
-    base = mine.store.find(location) if leaf is None else mine.base(leaf)
-    if leaf is None or leaf.is_empty or base is None or anew:
-        done = mine.commit(
-            location, base, LanceOperation.Overwrite(new_leaf_schema(scan.definition), list(one.fragments))
-        )
+    base = commit.store.find(location) if leaf is None else commit.base_dataset(leaf)
+    if leaf is None or leaf.is_empty or base is None or replaces:
+        schema = new_leaf_schema(commit.definition)
+        done = commit.commit_leaf(location, base, LanceOperation.Overwrite(schema, list(one.fragments)))
     else:
         for version in one.versions:
-            _check_shape(mine, scan, one, version, base)
-        done = mine.commit(location, base, LanceOperation.Append(list(one.fragments)))
-    return _entries(mine, scan, one, done)
+            _check_columns(commit, one, version, base)
+        done = commit.commit_leaf(location, base, LanceOperation.Append(list(one.fragments)))
+    *namespaces, new = new_leaf_entries(commit.name, commit.definition.fields, one.values, location)
+    around = [entry for entry in namespaces if commit.state.entry(entry.object_id) is None]
+    return [*around, commit.entry_at(commit.state.entry(one.object_id) or new, done)]
 
 
-def _entries(mine: NamespaceCommit, scan: LeafScan, one: LeafWrite, done: LanceDataset) -> list[ManifestEntry]:
-    *namespaces, leaf = new_leaf_entries(scan.name, scan.definition.fields, one.values, one.location)
-    new = [entry for entry in namespaces if mine.state.entry(entry.object_id) is None]
-    return [*new, mine.shown(mine.state.entry(one.object_id) or leaf, done)]
-
-
-def _check_unchanged(mine: NamespaceCommit, object_id: str, version: int | None) -> None:
+def _check_unchanged(commit: NamespaceCommit, object_id: str, version: int | None) -> None:
     """Refuse to replace rows that were not read."""
-    leaf = mine.leaf(object_id)
-    base = None if leaf is None else mine.base(leaf)
-    same = version is None if leaf is None or base is None else version and mine.unchanged(leaf, base, version)
+    leaf = commit.leaf(object_id)
+    base = None if leaf is None else commit.base_dataset(leaf)
+    same = version is None if leaf is None or base is None else version and commit.is_unchanged(leaf, base, version)
     if not same:
         raise ConflictError(
             f"leaf {object_id} was written to by another writer meanwhile; run again, or adopt() first if that was"
@@ -201,30 +177,28 @@ def _check_unchanged(mine: NamespaceCommit, object_id: str, version: int | None)
         )
 
 
-def _check_shape(
-    mine: NamespaceCommit, scan: LeafScan, one: LeafWrite, version: int | None, base: LanceDataset
-) -> None:
+def _check_columns(commit: NamespaceCommit, one: LeafWrite, version: int | None, base: LanceDataset) -> None:
     """Refuse fragments that were made for other columns than the leaf has by now."""
     if version is not None:
-        made_for = mine.store.dataset(one.location, version)
+        made_for = commit.store.dataset(one.location, version)
         same = made_for.schema.equals(base.schema, check_metadata=True) and made_for.max_field_id == base.max_field_id
     else:
-        expected = new_leaf_schema(scan.definition)
+        expected = new_leaf_schema(commit.definition)
         same = base.schema.equals(expected, check_metadata=True) and base.max_field_id == fields_in_schema(expected) - 1
     if not same:
         raise ConflictError(f"the columns of leaf {one.object_id} were changed by another writer meanwhile; run again")
 
 
 @contextmanager
-def _or_removed(manifest: Manifest, scan: LeafScan, gathered: Sequence[LeafWrite]) -> Iterator[None]:
+def _files_removed_on_failure(manifest: Manifest, scan: LeafScan, writes: Sequence[LeafWrite]) -> Iterator[None]:
     """Remove the files of fragments that do not become part of their leaf."""
     try:
         yield
     except BaseException:
         with suppress(Exception):  # what failed first is the news
-            shown = {leaf.location: leaf for leaf in leaves_in(manifest.state(), scan.name, scan.definition.fields)}
-            for one in gathered:
-                _remove_unused(scan.store, one, shown.get(one.location))
+            leaves = {leaf.location: leaf for leaf in leaves_in(manifest.state(), scan.name, scan.definition.fields)}
+            for one in writes:
+                _remove_unused(scan.store, one, leaves.get(one.location))
         raise
 
 
@@ -236,17 +210,3 @@ def _remove_unused(store: DatasetStore, one: LeafWrite, leaf: Leaf | None) -> No
     used = {file.path for fragment in fragments for file in fragment.metadata.files}
     for path in {file.path for fragment in one.fragments for file in fragment.files} - used:
         delete_file(store.uri(f"{one.location}/data/{path}"))
-
-
-def commit_definition(
-    manifest: Manifest, scan: LeafScan, properties: Mapping[str, str], operation: str, what: str
-) -> int:
-    """Change what the root says of the namespace; no leaf is touched. Of those that go by the names it is noted what
-    these have meant so far."""
-    with namespace_commit(manifest, scan.name, scan.definition, new_write_id()) as mine:
-        root = mine.state.entry(scan.name)
-        assert root is not None  # or the turn would not have begun
-        tables = [(entry, mine.leaf(entry.object_id)) for entry in mine.state.below(scan.name) if entry.kind == "table"]
-        others = [(entry, leaf) for entry, leaf in tables if leaf is not None and not has_column_notes(entry, leaf)]
-        noted = for_each_leaf(mine, others, lambda one: with_column_notes(scan.definition, mine.store, *one))
-        return mine.publish([root.with_properties(properties), *noted], [], operation, column=what)

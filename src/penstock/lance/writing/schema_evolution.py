@@ -1,4 +1,4 @@
-"""Changes of a namespace's schema. Leaves stay as they are: readers and writers match their columns by id."""
+"""Changes a namespace's schema. Leaves stay as they are: readers and writers match their columns by id."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from dataclasses import replace
 import pyarrow as pa
 
 from penstock.errors import InvalidError, NotFoundError
+from penstock.lance.commits.column_notes import has_column_notes, with_column_notes
+from penstock.lance.commits.namespace_commit import begin_commit
+from penstock.lance.commits.writer_lease import new_writer_id
 from penstock.lance.format.definition import NamespaceDefinition
 from penstock.lance.format.field_ids import field_id, fields_in_type, with_field_id, with_next_field_id
 from penstock.lance.format.leaf_columns import with_column_name
+from penstock.lance.format.manifest import Manifest
+from penstock.lance.reading.leaf_scan import LeafScan
 
 _RESERVED = ("_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version")
 _INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
@@ -19,7 +24,7 @@ _FLOATS = [pa.float16(), pa.float32(), pa.float64()]
 
 
 def check_column_names(items: Sequence[pa.Field]) -> None:
-    """Refuse names that Lance cannot keep."""
+    """Raise InvalidError for column names that Lance cannot keep, or that are there twice."""
     seen: set[str] = set()
     for item in items:
         if not item.name or "." in item.name or "`" in item.name or item.name.lower() in _RESERVED:
@@ -33,7 +38,7 @@ def check_column_names(items: Sequence[pa.Field]) -> None:
 
 
 def add_column(definition: NamespaceDefinition, item: pa.Field) -> NamespaceDefinition:
-    """A new column, which is NULL in all rows that are there."""
+    """The definition with a new column, which is NULL in all rows that are there."""
     if not item.nullable:
         raise InvalidError(f"column {item.name!r} cannot be NOT NULL: the rows that are there have no value for it")
     number = definition.next_id
@@ -45,6 +50,7 @@ def add_column(definition: NamespaceDefinition, item: pa.Field) -> NamespaceDefi
 
 
 def drop_column(definition: NamespaceDefinition, name: str) -> NamespaceDefinition:
+    """The definition without a column; partition columns, and the last one, cannot be dropped."""
     place = _place(definition, name)
     sources = [definition.source(number) for field in definition.fields for number in field.sources]
     inside = next((source for source in sources if source.path[0] == definition.schema.names[place]), None)
@@ -59,7 +65,7 @@ def drop_column(definition: NamespaceDefinition, name: str) -> NamespaceDefiniti
 
 
 def rename_column(definition: NamespaceDefinition, name: str, new: str) -> NamespaceDefinition:
-    """Another name; the names of partitions stay as they are."""
+    """The definition with another name for a column; the names of partitions stay as they are."""
     place = _place(definition, name)
     schema = definition.schema.set(place, with_column_name(definition.schema.field(place), new))
     check_column_names(list(schema))
@@ -67,7 +73,7 @@ def rename_column(definition: NamespaceDefinition, name: str, new: str) -> Names
 
 
 def set_type(definition: NamespaceDefinition, name: str, kind: pa.DataType) -> NamespaceDefinition:
-    """A type that holds every value of the old one."""
+    """The definition with another type for a column, which holds every value of the old one."""
     place = _place(definition, name)
     item = definition.schema.field(place)
     if not _widens(item.type, kind):
@@ -80,6 +86,19 @@ def set_type(definition: NamespaceDefinition, name: str, kind: pa.DataType) -> N
             f"column {name!r} is partitioned by, and as {kind} its values could have other partitions; leave its type"
         )
     return replace(definition, schema=definition.schema.set(place, item.with_type(kind)))
+
+
+def commit_definition(manifest: Manifest, scan: LeafScan, new: NamespaceDefinition, operation: str, column: str) -> int:
+    """Put a new definition in place of the scan's; no leaf is touched. Returns the namespace's new version.
+
+    Of leaves whose columns go by the namespace's names, it is noted what these have meant so far.
+    """
+    with begin_commit(manifest, scan.name, scan.definition, new_writer_id()) as commit:
+        root = commit.state.entry(scan.name)
+        assert root is not None  # or the commit would not have begun
+        others = [(entry, leaf) for entry, leaf in commit.leaves() if not has_column_notes(entry, leaf)]
+        noted = commit.for_each(others, lambda one: with_column_notes(scan.definition, commit.store, *one))
+        return commit.publish([root.with_properties(new.properties()), *noted], [], operation, column=column)
 
 
 def _place(definition: NamespaceDefinition, name: str) -> int:
