@@ -1,6 +1,6 @@
 """Reads which transactions made a leaf's dataset what it is, and who made them.
 
-Every transaction that a writer of ours makes on a leaf carries its write id; those without one are other programs'.
+Every transaction that a writer of ours makes on a leaf carries its writer id; those without one are other programs'.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
 
-WRITER_ID = "penstock.write"  # in the transactions of leaves: which of our writes made them
+WRITER_ID = "penstock.write"  # in the transactions of leaves: which of our writers made them
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class LeafStep:
 
     @property
     def writer_id(self) -> str | None:
-        """The write of ours that made the version; None for other programs."""
+        """The id of our writer that made the version; None for other programs."""
         return None if self.transaction is None else (self.transaction.transaction_properties or {}).get(WRITER_ID)
 
     @property

@@ -1,6 +1,6 @@
 """Removes what unfinished writers of ours left behind in leaves; what other programs did to them stays.
 
-Steps after the version that the manifest shows are unfinished if they carry a write id of ours, unless their writer is
+Steps after the version that the manifest shows are unfinished if they carry a writer id of ours, unless their writer is
 still at it.
 """
 
@@ -18,7 +18,7 @@ from penstock.lance.format.leaves import Leaf, missing_leaf_error
 if TYPE_CHECKING:
     from lance import LanceDataset
 
-_RECOVERY = "healed/"  # with the version that readers saw then, the write id of a recovery
+_RECOVERY = "healed/"  # with the version that readers saw then, the writer id of a recovery
 
 
 def without_unfinished_writes(store: DatasetStore, leaf: Leaf, latest: LanceDataset) -> LanceDataset:
@@ -28,7 +28,7 @@ def without_unfinished_writes(store: DatasetStore, leaf: Leaf, latest: LanceData
 
 
 def without_write(store: DatasetStore, leaf: Leaf, latest: LanceDataset, writer_id: str) -> LanceDataset:
-    """Undo what one write did to a leaf; its newest version after that."""
+    """Undo what one writer did to a leaf; its newest version after that."""
     return _without(store, leaf, latest, lambda step: step.writer_id == writer_id)
 
 

@@ -1,4 +1,4 @@
-"""The lease that lets one writer at a time commit to a namespace: its write id in the namespace's manifest entry.
+"""The lease that lets one writer at a time commit to a namespace: its writer id in the namespace's manifest entry.
 
 A writer renews its lease by counting it up. One whose lease has not changed for long is taken for dead, and the next
 writer takes over: each measures that by its own clock, so that no clock of another machine is asked.
@@ -23,7 +23,10 @@ ManifestEdit = Callable[[ManifestEntry], tuple[list[ManifestEntry], list[str]]]
 
 
 def new_writer_id() -> str:
-    """Make an id that no other write has, also of those begun in the same millisecond: it tells whose the lease is."""
+    """Make an id for one write that no other has: it tells whose the lease is.
+
+    The ids in file names, `storage.parquet.names.new_write_id`, are too short for that.
+    """
     return uuid4().hex
 
 

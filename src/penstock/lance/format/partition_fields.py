@@ -109,9 +109,11 @@ def new_partition_field(text: str, columns: Sequence[Column]) -> PartitionField:
 def check_transform(transform: Transform, column: Column) -> None:
     """Raise an error of ours for a column that cannot be partitioned by this transform."""
     if isinstance(transform, Hash) and column.type.name in _NESTED:
-        odd = next((one for one in column.walk() if not one.children and one.type.order is Order.NONE), None)
-        if odd is not None:
-            raise UnsupportedError(f"hash({column.name}): Lance hashes no {odd.type}; partition by another column")
+        unhashable = next((one for one in column.walk() if not one.children and one.type.order is Order.NONE), None)
+        if unhashable is not None:
+            raise UnsupportedError(
+                f"hash({column.name}): Lance hashes no {unhashable.type}; partition by another column"
+            )
         return
     if isinstance(transform, Identity) and column.type.order in (Order.BYTES, Order.NONE):
         raise UnsupportedError(
@@ -124,8 +126,8 @@ def check_transform(transform: Transform, column: Column) -> None:
 def _source_column(name: str, columns: Sequence[Column], text: str) -> Column:
     column = find_path(columns, name.split("."))
     if column is None:
-        there = ", ".join(column.name for column in columns)
-        raise NotFoundError(f"{text}: the schema has no column {name!r}; its columns are {there}")
+        names = ", ".join(column.name for column in columns)
+        raise NotFoundError(f"{text}: the schema has no column {name!r}; its columns are {names}")
     if column.id < 0:
         raise UnsupportedError(f"{text}: {name} has no id of its own in this namespace; make it a column")
     return column

@@ -33,12 +33,12 @@ def leaves_to_align(scan: LeafScan) -> list[Leaf]:
     """The leaves whose columns are not the namespace's, or with rows that do not belong there, or may not."""
     with ThreadPoolExecutor(DATASETS_AT_ONCE) as pool:
         datasets = list(pool.map(scan.dataset, scan.leaves))
-    there = [(leaf, dataset) for leaf, dataset in zip(scan.leaves, datasets, strict=True) if dataset is not None]
-    others = [leaf for leaf, _ in there if not leaf.is_own]
+    present = [(leaf, dataset) for leaf, dataset in zip(scan.leaves, datasets, strict=True) if dataset is not None]
+    others = [leaf for leaf, _ in present if not leaf.is_own]
     misplaced = misplaced_rows(scan.only(others)) if others else {}
     return [
         leaf
-        for leaf, dataset in there
+        for leaf, dataset in present
         if not leaf.checked
         or leaf.object_id in misplaced
         or not has_namespace_columns(scan.definition, dataset.schema, scan.columns_of(leaf, dataset))
@@ -89,5 +89,5 @@ def _column_differences(definition: NamespaceDefinition, leaf: pa.Schema, column
             found.append(f"{name} is {leaf.field(name).type}, not {item.type}")
         elif name != item.name:
             found.append(f"{item.name} is called {name}")
-    shown = {columns.get(field_id(item)) for item in definition.schema}
-    return [*found, *(f"{name} is not the namespace's" for name in leaf.names if name not in shown)]
+    known = {columns.get(field_id(item)) for item in definition.schema}
+    return [*found, *(f"{name} is not the namespace's" for name in leaf.names if name not in known)]

@@ -45,7 +45,7 @@ class LeafReader:
 
     store: DatasetStore
     types: Sequence[pa.DataType]  # the namespace's own
-    shown: pa.Schema  # the same columns as Spark takes them
+    spark_schema: pa.Schema  # the same columns as Spark takes them
     addresses: bool = False
     _open: dict[tuple[str, int], LanceDataset] = field(default_factory=dict, compare=False, repr=False)
 
@@ -74,7 +74,7 @@ class LeafReader:
 
     def _with_namespace_columns(self, rows: pa.RecordBatch, columns: dict[int, str], leaf: str) -> pa.RecordBatch:
         arrays = []
-        for place, (kind, item) in enumerate(zip(self.types, self.shown, strict=False)):
+        for place, (kind, item) in enumerate(zip(self.types, self.spark_schema, strict=False)):
             if place not in columns:
                 arrays.append(pa.nulls(rows.num_rows, item.type))
                 continue
@@ -82,4 +82,4 @@ class LeafReader:
             arrays.append(converted(converted(rows.column(columns[place]), kind), item.type))
         if self.addresses:
             arrays += [pa.repeat(leaf, rows.num_rows), rows.column("_rowaddr").cast(pa.int64())]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.shown)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.spark_schema)

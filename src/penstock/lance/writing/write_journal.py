@@ -19,7 +19,7 @@ from penstock.storage.filesystems import (
     open_output,
 )
 
-_JOURNAL = "__penstock_"  # before a write's id: a folder of its own, so that none stays for all
+_JOURNAL = "__penstock_"  # before a writer's id: a folder of its own, so that none stays for all
 
 
 @dataclass(frozen=True)
