@@ -35,7 +35,9 @@ from penstock.spark.write_job import Distribution
 class Namespace:
     """One partitioned namespace in a directory, made by `penstock.lance.create` or `open`.
 
-    Every method that writes returns the namespace's new version, and changes nothing where it raises an error.
+    Every method that writes returns the namespace's new version, and changes nothing where it raises an error. All of
+    them raise NotFoundError once the namespace is gone, InvalidError where its properties cannot be understood,
+    and those that read or write rows UnsupportedError where a column has a type that Spark does not have.
     """
 
     def __init__(self, manifest: Manifest, name: str, spark: SparkSession) -> None:
@@ -69,6 +71,7 @@ class Namespace:
 
         Raises:
             NotFoundError: The namespace is gone.
+            UnsupportedError: Spark does not have the type of a column.
         """
         return self._scan().schema
 
@@ -110,12 +113,14 @@ class Namespace:
             timestamp: A time, whose newest version is read; one without a zone is in the Spark session's.
 
         Returns:
-            A DataFrame of the namespace's columns. Running it raises NotFoundError where another program has deleted a
-            leaf or cleaned up its version to read, and InvalidError for a value that is none of its column's type.
+            A DataFrame of the namespace's columns. A query of it raises NotFoundError where another program has deleted
+            a leaf or cleaned up its version to read, and InvalidError where nobody can tell which columns a leaf has. A
+            value that is none of its column's type is an error of Spark's, which names the column, leaf and value.
 
         Raises:
             NotFoundError: There is no such version, or none at that time, or `timestamp` is no time.
             InvalidError: Both `version` and `timestamp` are given.
+            UnsupportedError: Spark does not have the type of a column.
         """
         return self._scan(chosen_version(self._spark, version, timestamp, self._manifest.version_at)).frame()
 
@@ -172,6 +177,7 @@ class Namespace:
                 rows to a leaf that would go as a whole, which `adopt` shows; run again.
             NotFoundError: A leaf is gone.
             InvalidError: A leaf has a value that is none of its column's type.
+            pyspark.errors.AnalysisException: Spark does not understand the predicate.
         """
         return delete_rows(self._manifest, self._scan(), where)
 
@@ -354,6 +360,7 @@ class Namespace:
 
         Raises:
             NotFoundError: The namespace is gone.
+            pyspark.errors.AnalysisException: Spark does not understand the predicate.
         """
         scan = self._scan()
         implication = pushed(scan, predicate)
@@ -401,10 +408,10 @@ def create(
     Raises:
         InvalidError: The name is taken, inside of a table or another partitioned namespace, or one that Lance cannot
             keep; the schema is no list of columns, or has column names that Lance cannot keep; there is no partition
-            field, one is there twice, or one cannot be understood.
+            field, one is there twice, cannot be understood, or does not go with the type of its column.
         NotFoundError: A partition field is made of a column that the schema does not have.
-        UnsupportedError: Lance is not installed, Lance or Spark does not have a type, a column cannot be partitioned
-            so, or the session is none that Penstock can use.
+        UnsupportedError: Lance is not installed; Lance or Spark does not have a type; values of a partition column have
+            no text or hash; or the session is none that Penstock can use.
     """
     require_lance()
     session = prepare(spark)
