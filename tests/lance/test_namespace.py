@@ -17,7 +17,6 @@ from pyspark.sql import functions as F  # noqa: N812
 import penstock
 import penstock.lance
 from support.lance_judges import by_duckdb, by_pylance, check_manifest, client, in_order, listed_leaves, properties
-from support.lance_writers import Writer
 
 SCHEMA = "id BIGINT NOT NULL, event_date DATE, country STRING, city STRING, ts TIMESTAMP, amount DECIMAL(38,2)"
 HOSTILE = (
@@ -96,36 +95,6 @@ def test_lances_client_can_change_the_root_after_every_kind_of_write(
         assert write() is not None
         check_manifest(tmp_path)
     assert namespace.read().count() == 3 * rows.count()
-
-
-def test_a_manifest_with_doubles_is_mended_by_the_next_write(
-    spark: SparkSession, tmp_path: Path, namespace: penstock.lance.Namespace
-) -> None:
-    rows = events(spark, 8).where("country = 'US' or country is null").coalesce(1)
-    namespace.append(rows)
-    manifest = lance.dataset(str(tmp_path / "__manifest"))
-    spaces = manifest.to_table(filter="object_type = 'namespace'")
-    lance.write_dataset(pa.concat_tables([manifest.to_table(), spaces, spaces]), manifest.uri, mode="overwrite")
-    with pytest.raises(Exception, match="duplicate object_id"):
-        client(tmp_path).create_namespace(CreateNamespaceRequest(id=["refused"]))
-    assert rows_of(namespace.read()) == rows_of(rows)
-    namespace.append(rows.limit(0))
-    check_manifest(tmp_path)
-
-
-def test_of_a_doubled_leaf_the_newest_version_is_read(tmp_path: Path) -> None:
-    writer = Writer.create(tmp_path)
-    uri = str(tmp_path / "__manifest")
-    writer.append("first", [(1, "US")])
-    old = lance.dataset(uri).to_table()
-    writer.append("second", [(2, "US")])
-    new = lance.dataset(uri).to_table()
-    for rows in ([old, new], [new, old]):
-        lance.write_dataset(pa.concat_tables(rows), uri, mode="overwrite")
-        assert writer.ids() == [1, 2]
-    writer.append("third", [(3, "US")])
-    assert writer.ids() == [1, 2, 3]
-    check_manifest(tmp_path)
 
 
 def test_properties_are_those_of_the_specification(tmp_path: Path, namespace: penstock.lance.Namespace) -> None:
@@ -219,6 +188,17 @@ def test_a_namespace_inside_of_others(spark: SparkSession, tmp_path: Path) -> No
     for name in ("db$second$inside", "db$$n", "db$", "db$a b ", "db$own$n"):
         with pytest.raises(penstock.InvalidError, match=re.escape(repr(name))):
             penstock.lance.create(str(tmp_path), name, "id INT", partitioned_by=["id"], spark=spark)
+
+
+def test_namespaces_that_are_not_there(
+    spark: SparkSession, tmp_path: Path, namespace: penstock.lance.Namespace
+) -> None:
+    with pytest.raises(penstock.InvalidError, match="has a namespace 'events' already"):
+        penstock.lance.create(str(tmp_path), "events", SCHEMA, partitioned_by=["id"], spark=spark)
+    with pytest.raises(penstock.NotFoundError, match="no namespace 'other'"):
+        penstock.lance.open(str(tmp_path), "other", spark=spark)
+    with pytest.raises(penstock.NotFoundError, match="is no Lance namespace"):
+        penstock.lance.open(str(tmp_path / "nowhere"), "events", spark=spark)
 
 
 def test_versions_and_time_travel(spark: SparkSession, tmp_path: Path, namespace: penstock.lance.Namespace) -> None:
@@ -321,30 +301,6 @@ def test_zero_rows(spark: SparkSession, tmp_path: Path, namespace: penstock.lanc
     namespace.append(events(spark, 0))
     assert namespace.read().collect() == []
     assert namespace.partitions().count() == 0
-
-
-def test_columns_and_filters_reach_lance(spark: SparkSession, namespace: penstock.lance.Namespace) -> None:
-    namespace.append(events(spark))
-    query = namespace.read().where("id > 30 AND country = 'US'").select("amount")
-    asked = [json.loads(row.columns) for row in _planned(query)]
-    assert asked
-    assert {tuple(sorted(columns.values())) for columns in asked} == {("amount", "country", "id")}
-    assert all("`id` >= 31" in row["filter"] and "`country` >= 'US'" in row["filter"] for row in _planned(query))
-    assert {row.columns for row in _planned(namespace.read().groupBy().count())} == {"{}"}
-    assert {tuple(json.loads(row.columns).values()) for row in _planned(namespace.read().groupBy("city").count())} == {
-        ("city",)
-    }
-
-
-def _planned(query: DataFrame) -> list[Any]:
-    """What the tasks of a query are told to read: the rows below the map."""
-    plan: Any = query._jdf.queryExecution().optimizedPlan()  # type: ignore[operator]
-    while plan.getClass().getSimpleName() != "MapInArrow":
-        plan = plan.children().apply(0)
-    below = plan.children().apply(0)
-    spark = query.sparkSession
-    jvm: Any = spark._jvm
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, below), spark).collect()
 
 
 def _path(root: Path, leaf: list[str]) -> str:
