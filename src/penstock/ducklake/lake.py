@@ -36,8 +36,9 @@ from penstock.ducklake.table import Table
 from penstock.ducklake.transaction import Shown, Transaction
 from penstock.ducklake.writing import definitions
 from penstock.ducklake.writing.sort_order import parse_sort_key
+from penstock.ducklake.writing.table_schemas import new_table
 from penstock.errors import InvalidError, NotFoundError
-from penstock.spark.schemas import nullable, table_definition
+from penstock.spark.schemas import nullable
 from penstock.spark.versions import instant
 from penstock.version import __version__
 
@@ -211,7 +212,7 @@ class Lake:
         schema_name, table_name = parse_table_name(name)
         inlines = self._inlines(schema_name)
         shape = nullable(schema.schema) if isinstance(schema, DataFrame) else schema
-        definition = table_definition(self.spark, shape, inlining=inlines)
+        definition = new_table(self.spark, shape, inlining=inlines)
         table = Table(self, schema_name, table_name)
         with self.changing() as transaction:
             if if_not_exists and definitions.find_table_or_none(transaction, name) is not None:

@@ -15,7 +15,7 @@ from penstock.ducklake.changing.merges import merge
 from penstock.ducklake.changing.target_rows import expressions
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import InvalidError
-from penstock.spark.column_assignment import as_column
+from penstock.spark.expressions import as_column
 
 if TYPE_CHECKING:
     from penstock.ducklake.table import Table

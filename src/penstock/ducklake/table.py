@@ -25,7 +25,7 @@ from penstock.ducklake.merge import Merge
 from penstock.ducklake.model.snapshots import Snapshot, Version
 from penstock.ducklake.reading.change_feed import ChangeFeed, Feed
 from penstock.ducklake.reading.column_layout import Shape
-from penstock.ducklake.reading.explain import Explanation, explain
+from penstock.ducklake.reading.explain import explain
 from penstock.ducklake.reading.table_scan import Contents, Scan
 from penstock.ducklake.table_definition import TableDefinition
 from penstock.ducklake.transaction import Shown, Transaction
@@ -33,7 +33,8 @@ from penstock.ducklake.writing import added_files, column_changes, definitions, 
 from penstock.ducklake.writing.write_target import Target, target_of
 from penstock.errors import InvalidError, NotFoundError
 from penstock.schema.columns import Column
-from penstock.spark.column_assignment import as_column
+from penstock.spark.explanation import Explanation
+from penstock.spark.expressions import as_column
 from penstock.spark.types import has_nanoseconds
 from penstock.spark.write_job import Distribution
 

@@ -22,10 +22,10 @@ from penstock.ducklake.transaction import Shown, Transaction
 from penstock.ducklake.writing import column_changes, definitions
 from penstock.ducklake.writing.insert_defaults import default_of
 from penstock.ducklake.writing.sort_order import check_sort_key, parse_sort_key
+from penstock.ducklake.writing.table_schemas import new_column, type_of
 from penstock.partitioning import PartitionSpec
 from penstock.schema.columns import Column, find_column
-from penstock.spark.column_assignment import quoted
-from penstock.spark.schemas import column_to_add, type_of
+from penstock.spark.expressions import quoted
 
 if TYPE_CHECKING:
     from penstock.ducklake.lake import Lake
@@ -85,7 +85,7 @@ class TableDefinition(ABC):
 
     def add_column(self, column: str) -> Snapshot | None:
         """Add a column or a struct's field: `note STRING DEFAULT 'none'`, `s.field INT`, `list.element.field INT`."""
-        new = column_to_add(self.lake.spark, column)
+        new = new_column(self.lake.spark, column)
         with self.lake.changing() as transaction:
             info = self._info(transaction.shown())
             has_rows = column_changes.has_rows(transaction, info)

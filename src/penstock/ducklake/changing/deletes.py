@@ -13,13 +13,14 @@ from penstock.ducklake.catalog.commits.provisional_ids import is_staged
 from penstock.ducklake.catalog.deleted_rows import deletable_files
 from penstock.ducklake.catalog.inlined_rows import live_inlined_rows
 from penstock.ducklake.changing.change_job import POSITION, SOURCE, WRITTEN, Changed, change_rows
-from penstock.ducklake.changing.delete_job import RemovalJob, Removed, files_that_go_whole, has_subquery, remove_rows
+from penstock.ducklake.changing.delete_job import RemovalJob, Removed, files_covered_whole, remove_rows
 from penstock.ducklake.changing.target_rows import target_rows
 from penstock.ducklake.files.delete_files import DeletableFile
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.reading.table_scan import FILE, Contents, Scan
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.write_target import Target
+from penstock.spark.expressions import has_subquery
 from penstock.spark.kept_rows import keeping
 
 
@@ -52,7 +53,7 @@ def matching(transaction: Transaction, target: Target, scan: Scan, contents: Con
     """
     found = target_rows(scan, contents)
     asks_others = has_subquery(found.named.where(where))
-    whole = frozenset[int]() if asks_others else files_that_go_whole(scan, contents, where)
+    whole = frozenset[int]() if asks_others else files_covered_whole(scan, contents, where)
     rows = found.frame.where(where)
     if whole:
         rows = rows.where(F.col(FILE).isNull() | ~F.col(FILE).isin(*whole))

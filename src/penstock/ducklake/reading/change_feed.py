@@ -28,7 +28,7 @@ from penstock.ducklake.reading.table_scan import (
     row_id,
     without,
 )
-from penstock.spark.column_assignment import quoted
+from penstock.spark.expressions import quoted
 
 Feed = Literal["changes", "insertions", "deletions"]
 # Names that no column of a table has, until the last step.

@@ -10,9 +10,9 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.ducklake.model.objects import ColumnVersion
 from penstock.ducklake.reading.initial_defaults import spark_can_fill
+from penstock.ducklake.reading.row_conversion import Reading, promoted, widened_by_spark
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
-from penstock.spark.types import Reading, promoted, widened_by_spark
 
 _RESERVED = ("_metadata", "_tmp_metadata", "_penstock", "_ducklake")
 

@@ -1,4 +1,4 @@
-"""How each DuckLake type is read from Parquet by Spark, and the Spark type it is shown as."""
+"""Converts what Spark reads of a data file into the values that users see."""
 
 from __future__ import annotations
 
@@ -12,50 +12,9 @@ from pyspark.sql import types as T  # noqa: N812
 from penstock.ducklake.reading.initial_defaults import default_value
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
+from penstock.spark.types import FIELD_ID, shown_type
 
-INTERVAL = T.StructType(
-    [
-        T.StructField("months", T.IntegerType()),
-        T.StructField("days", T.IntegerType()),
-        T.StructField("microseconds", T.LongType()),
-    ]
-)
-UINT64 = T.DecimalType(20, 0)
-FIELD_ID = "parquet.field.id"
 _INFINITE = 2**63 - 1
-
-_SHOWN_AS: dict[str, T.DataType] = {
-    "boolean": T.BooleanType(),
-    "int8": T.ByteType(),
-    "int16": T.ShortType(),
-    "int32": T.IntegerType(),
-    "int64": T.LongType(),
-    "uint8": T.ShortType(),
-    "uint16": T.IntegerType(),
-    "uint32": T.LongType(),
-    "uint64": UINT64,
-    "int128": T.DoubleType(),
-    "uint128": T.DoubleType(),
-    "float32": T.FloatType(),
-    "float64": T.DoubleType(),
-    "time": T.TimeType(6),
-    "timetz": T.TimeType(6),
-    "date": T.DateType(),
-    "timestamp": T.TimestampNTZType(),
-    "timestamptz": T.TimestampType(),
-    "timestamp_s": T.TimestampNTZType(),
-    "timestamp_ms": T.TimestampNTZType(),
-    "timestamp_ns": T.TimestampNTZType(),
-    "interval": INTERVAL,
-    "varchar": T.StringType(),
-    "blob": T.BinaryType(),
-    "json": T.StringType(),
-    "uuid": T.StringType(),
-    "variant": T.VariantType(),
-    "geometry": T.GeometryType(0),
-}
-
-
 _UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
 
 
@@ -125,11 +84,6 @@ def _microseconds_since_1970(timestamp: SparkColumn) -> SparkColumn:
 def _unless_infinite(number: SparkColumn, converted: SparkColumn) -> SparkColumn:
     """DuckDB's infinite timestamps are the same numbers in every unit."""
     return F.when(number.isin(-_INFINITE, _INFINITE), number).otherwise(converted)
-
-
-def has_nanoseconds(column: Column) -> bool:
-    """Whether Spark, whose timestamps have microseconds, shows less of a column than there is."""
-    return any(item.type.name == "timestamp_ns" for item in column.walk())
 
 
 def local_timestamp(instant: SparkColumn, nanoseconds: bool = False) -> SparkColumn:
@@ -233,19 +187,7 @@ class Reading:
 
     def shown_type(self, column: Column) -> T.DataType:
         """The Spark type a user sees."""
-        match column.type.name:
-            case "list":
-                return T.ArrayType(self.shown_type(column.children[0]))
-            case "map":
-                return T.MapType(self.shown_type(column.children[0]), self.shown_type(column.children[1]))
-            case "struct":
-                return T.StructType([T.StructField(c.name, self.shown_type(c)) for c in column.children])
-            case "decimal":
-                return T.DecimalType(column.type.precision, column.type.scale)
-            case "timestamp_ns" if self.nanoseconds:
-                return T.LongType()
-            case name:
-                return _SHOWN_AS[name]
+        return shown_type(column, self.nanoseconds)
 
     def is_shown_as_read(self, column: Column) -> bool:
         below = any(item.id in self.names for child in column.children for item in child.walk())

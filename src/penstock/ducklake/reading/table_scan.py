@@ -38,16 +38,18 @@ from penstock.ducklake.reading.file_types import (
 )
 from penstock.ducklake.reading.initial_defaults import EXISTS_DEFAULT, default_sql, spark_can_fill
 from penstock.ducklake.reading.name_mapping import MappedReading, mapped_reading, mapping_by_position, source_names
+from penstock.ducklake.reading.row_conversion import Reading
 from penstock.errors import NotFoundError, UnsupportedError
 from penstock.partitioning import PartitionSpec
 from penstock.schema.columns import Column
 from penstock.spark.jvm import file_index, query_execution
 from penstock.spark.relation import ROW_INDEX, file_rows, parquet_rows
-from penstock.spark.types import FIELD_ID, Reading
+from penstock.spark.types import FIELD_ID
 from penstock.spark.workers import map_in_workers
 from penstock.storage.paths import is_local
 
 ROW_ID = "rowid"
+TARGET_NAME = "target"  # what predicates of statements may call the table
 FILE, ROW_ID_START, CHANGED_IN = "_penstock_file", "_penstock_row_id_start", "_penstock_changed_in"
 POSITION = ROW_INDEX
 EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT = "_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"

@@ -9,6 +9,7 @@ from penstock.ducklake.catalog.commits.inlined_tables import has_place
 from penstock.ducklake.catalog.commits.staged_files import add_files, add_inlined
 from penstock.ducklake.catalog.inlined_storage import inlined_statistics, rows_fit
 from penstock.ducklake.transaction import Transaction
+from penstock.ducklake.writing.insert_defaults import default_values
 from penstock.ducklake.writing.write_target import Target, job_for
 from penstock.spark.column_assignment import assigned
 from penstock.spark.write_job import Distribution, Job, Written, run
@@ -21,7 +22,8 @@ def insert(
 ) -> None:
     """Write the rows and stage them: few of them for the catalog itself, others as files."""
     check_writable(target.columns)
-    rows = assigned(frame, target.columns, target.info.full_name, by_name=by_name)
+    defaults = default_values(frame.sparkSession, target.columns)
+    rows = assigned(frame, target.columns, target.info.full_name, by_name=by_name, defaults=defaults)
     insert_assigned(transaction, target, rows, distribution)
 
 

@@ -14,13 +14,14 @@ from penstock.ducklake.catalog.inlined_storage import inlinable
 from penstock.ducklake.model.objects import Macro, SortKey, TableInfo
 from penstock.ducklake.model.options import OptionValue, effective
 from penstock.ducklake.transaction import Transaction
+from penstock.ducklake.writing.file_options import file_options
 from penstock.ducklake.writing.sort_order import Sorting, plain_column, with_sort_columns
 from penstock.partitioning import PartitionSpec, directory_names
 from penstock.schema.columns import Column
 from penstock.spark.arrow_transfer import with_decimals_as_longs
-from penstock.spark.column_assignment import quoted
+from penstock.spark.expressions import quoted
 from penstock.spark.write_job import Distribution, Job, PartitionKey, distributed, grouping
-from penstock.storage.parquet import FileOptions, WritePlan
+from penstock.storage.parquet import WritePlan
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def job_for(
     plan = WritePlan(
         columns=target.columns,
         directory=target.info.path,
-        options=FileOptions.of(target.option),
+        options=file_options(target.option),
         partition_names=directory_names(target.spec, target.columns) if target.spec else (),
         sort=sorting.by,
         extra_columns=len(sorted_by) + (len(sorting.computed.keys) if sorting.computed else 0),
