@@ -16,7 +16,7 @@ FORMATS = ("ducklake", "lance", "delta")
 # A package may import those before it, and itself.
 SHARED = ("version", "errors", "schema", "predicates", "partitioning", "storage", "spark")
 ROOMS = {
-    "ducklake": ("model", "files", "catalog", "transaction", "reading", "writing", "changing"),
+    "ducklake": ("model", "files", "catalog", "transaction", "attachment", "reading", "writing", "changing"),
     "lance": ("format", "commits", "reading", "writing", "namespace"),
     "delta": ("log", "reading", "writing", "table"),
 }

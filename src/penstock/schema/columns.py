@@ -75,3 +75,8 @@ def check_name(name: str) -> None:
     """Refuse a name that no column can have."""
     if not name or "\0" in name:
         raise InvalidError(f"{name!r} cannot be the name of a column; give it at least one character, and no NUL")
+
+
+def shape(columns: Iterable[Column]) -> list[tuple[object, ...]]:
+    """What columns have in common whose rows can be stored together: ids, names and types, at every depth."""
+    return [(column.id, column.name, column.type, *shape(column.children)) for column in columns]

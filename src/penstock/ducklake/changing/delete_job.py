@@ -23,7 +23,7 @@ from penstock.ducklake.files.delete_files import (
     write_delete_file,
 )
 from penstock.ducklake.reading.pushed_filters import pushed_filters
-from penstock.ducklake.reading.table_scan import FILE, Contents, Scan
+from penstock.ducklake.reading.table_scan import FILE, Contents, TableScan
 from penstock.spark.file_tasks import writing_tasks
 from penstock.spark.pushdown import covered_whole
 from penstock.spark.workers import map_in_workers
@@ -97,7 +97,7 @@ def remove_rows(places: DataFrame, job: RemovalJob) -> list[Removed]:
     return removed
 
 
-def files_covered_whole(scan: Scan, contents: Contents, where: SparkColumn) -> frozenset[int]:
+def files_covered_whole(scan: TableScan, contents: Contents, where: SparkColumn) -> frozenset[int]:
     """The data files that hold only rows that a predicate is true for: the catalog's statistics say so, unread."""
 
     def possible(predicate: SparkColumn) -> Iterator[int]:

@@ -18,12 +18,17 @@ _RESERVED = ("_metadata", "_tmp_metadata", "_penstock", "_ducklake")
 
 
 @dataclass(frozen=True)
-class Shape:
+class ColumnLayout:
     """A table's columns at a snapshot with the history that older files depend on."""
 
     columns: tuple[Column, ...]
     history: tuple[ColumnVersion, ...]
     nanoseconds: bool = False
+
+    @property
+    def has_variants(self) -> bool:
+        """Whether a column, or a field of one, is a variant."""
+        return any(item.type.name == "variant" for column in self.columns for item in column.walk())
 
     @property
     def eras(self) -> tuple[int, ...]:

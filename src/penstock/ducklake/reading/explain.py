@@ -7,11 +7,11 @@ from collections import Counter
 from penstock.ducklake.catalog.file_pruning import Condition, keep
 from penstock.ducklake.model.files import FileGroup
 from penstock.ducklake.reading.pushed_filters import pushed_filters
-from penstock.ducklake.reading.table_scan import Contents, Scan
+from penstock.ducklake.reading.table_scan import Contents, TableScan
 from penstock.spark.explanation import Explanation
 
 
-def explain(scan: Scan, contents: Contents, predicate: str) -> Explanation:
+def explain(scan: TableScan, contents: Contents, predicate: str) -> Explanation:
     """Let Spark plan the query, take the filters it pushes, and count in the catalog what each of them does."""
     files = kept = 0
     reasons: Counter[str] = Counter()
@@ -23,7 +23,7 @@ def explain(scan: Scan, contents: Contents, predicate: str) -> Explanation:
     return Explanation(predicate, files, kept, {reason: count for reason, count in reasons.items() if count})
 
 
-def _group(scan: Scan, group: FileGroup, contents: Contents, predicate: str) -> tuple[int, dict[str, int]]:
+def _group(scan: TableScan, group: FileGroup, contents: Contents, predicate: str) -> tuple[int, dict[str, int]]:
     planner, filters = pushed_filters(scan, group, contents, predicate)[0]
     prunings = planner.prunings(filters)
     conditions = [keep(prunings), *(Condition(pruning.sql, pruning.parameters) for pruning in prunings)]

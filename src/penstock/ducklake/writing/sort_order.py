@@ -152,7 +152,13 @@ def _order(key: SortKey) -> str:
     return f"{key.direction} {key.null_order.replace('_', ' ')}"
 
 
-def check_sort_key(spark: SparkSession, columns: Sequence[Column], key: SortKey, table: str) -> None:
+def check_sort_keys(spark: SparkSession, columns: Sequence[Column], keys: Sequence[SortKey], table: str) -> None:
+    """Refuse sort keys that Spark or DuckDB could not sort by."""
+    for key in keys:
+        _check_sort_key(spark, columns, key, table)
+
+
+def _check_sort_key(spark: SparkSession, columns: Sequence[Column], key: SortKey, table: str) -> None:
     """Refuse a key that Spark or DuckDB cannot sort the table's rows by."""
     if plain_column(key.expression, columns) is not None:
         return

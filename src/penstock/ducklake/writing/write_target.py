@@ -25,7 +25,7 @@ from penstock.storage.parquet import WritePlan
 
 
 @dataclass(frozen=True)
-class Target:
+class WriteTarget:
     """A table as rows are written to it."""
 
     info: TableInfo
@@ -56,7 +56,7 @@ class Target:
         return int(self.option("data_inlining_row_limit") or 0) if self.inlines else 0
 
 
-def target_of(transaction: Transaction, table: TableInfo, attached: Mapping[str, str]) -> Target:
+def write_target(transaction: Transaction, table: TableInfo, attached: Mapping[str, str]) -> WriteTarget:
     shown = transaction.shown()
     database, at = shown.database, shown.at
     with database.consistent():
@@ -68,11 +68,11 @@ def target_of(transaction: Transaction, table: TableInfo, attached: Mapping[str,
     options = tuple(transaction.catalog.options())
     encrypted = effective("encrypted", options, None, None) == "true"
     inlines = inlinable(columns, database.engine)
-    return Target(table, columns, spec, order, options, attached, encrypted, inlines, tuple(macros))
+    return WriteTarget(table, columns, spec, order, options, attached, encrypted, inlines, tuple(macros))
 
 
 def job_for(
-    target: Target,
+    target: WriteTarget,
     rows: DataFrame,
     distribution: Distribution,
     *,
@@ -112,14 +112,14 @@ def job_for(
     return Job(plan, keys, target.inlined_rows, decimals, sorting.computed), spread
 
 
-def _partition_keys(target: Target) -> tuple[PartitionKey, ...]:
+def _partition_keys(target: WriteTarget) -> tuple[PartitionKey, ...]:
     if target.spec is None:
         return ()
     places = {column.id: (position, column.type) for position, column in enumerate(target.columns)}
     return tuple(PartitionKey(*places[field.column_id], field.transform) for field in target.spec.fields)
 
 
-def _grouping(target: Target, rows: DataFrame) -> list[SparkColumn]:
+def _grouping(target: WriteTarget, rows: DataFrame) -> list[SparkColumn]:
     """What brings the rows of a partition together."""
     if target.spec is None:
         return []
