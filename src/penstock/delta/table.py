@@ -34,9 +34,8 @@ from penstock.delta.writing import maintenance
 from penstock.delta.writing.materialization import filled, lacking, verified
 from penstock.delta.writing.verification import Report
 from penstock.delta.writing.write_job import Writer
-from penstock.ducklake.changing.delete_job import has_subquery
 from penstock.errors import ConflictError, InvalidError, PenstockError
-from penstock.spark.column_assignment import as_column, quoted
+from penstock.spark.expressions import as_column, has_subquery, quoted
 from penstock.spark.schemas import SchemaLike
 from penstock.spark.session import prepare
 from penstock.spark.versions import chosen_version

@@ -10,7 +10,6 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.ducklake.reading.explain import Explanation
 from penstock.lance.format.dataset_store import DatasetStore, require_lance
 from penstock.lance.format.definition import NamespaceDefinition, definition_in, new_definition
 from penstock.lance.format.field_ids import with_field_ids
@@ -26,6 +25,7 @@ from penstock.lance.writing.creation import check_namespace_name, create_namespa
 from penstock.lance.writing.deletes import delete_rows
 from penstock.lance.writing.fragment_write_job import ROWS_PER_FILE
 from penstock.lance.writing.row_writes import write_rows
+from penstock.spark.explanation import Explanation
 from penstock.spark.schemas import SchemaLike
 from penstock.spark.session import prepare
 from penstock.spark.versions import chosen_version

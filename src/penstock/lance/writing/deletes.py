@@ -15,7 +15,6 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.ducklake.changing.delete_job import has_subquery
 from penstock.errors import ConflictError
 from penstock.lance.commits.namespace_commit import NamespaceCommit, begin_commit
 from penstock.lance.commits.writer_lease import new_writer_id
@@ -25,8 +24,9 @@ from penstock.lance.format.manifest import Manifest, ManifestEntry
 from penstock.lance.reading.leaf_reader import leaf_fragment
 from penstock.lance.reading.leaf_scan import ADDRESS, LEAF, LeafScan, pushed
 from penstock.spark.arrow_transfer import handed_over
-from penstock.spark.column_assignment import as_column
+from penstock.spark.expressions import as_column, has_subquery
 from penstock.spark.file_tasks import writing_tasks
+from penstock.spark.pushdown import covered_whole
 from penstock.spark.workers import map_in_workers
 
 _FRAGMENT = "_penstock_fragment"
@@ -102,9 +102,7 @@ def _whole_leaves(scan: LeafScan, predicate: SparkColumn) -> list[Leaf]:
     """The leaves that hold only rows that the predicate is true for, as their partition values tell."""
     if has_subquery(scan.frame().where(predicate)):
         return []
-    possible = scan.pruner.kept(scan.leaves, pushed(scan, predicate))
-    remaining = set(scan.pruner.kept(scan.leaves, pushed(scan, ~predicate | predicate.isNull())))
-    return [leaf for leaf in possible if leaf not in remaining]
+    return covered_whole(predicate, lambda where: scan.pruner.kept(scan.leaves, pushed(scan, where)))
 
 
 def _delete_from_leaves(scan: LeafScan, predicate: SparkColumn, whole: Sequence[Leaf]) -> list[LeafDeletion]:
