@@ -16,7 +16,7 @@ from penstock.lance.format.field_ids import with_field_ids
 from penstock.lance.format.manifest import Manifest
 from penstock.lance.format.schema_conversion import arrow_field, arrow_schema, arrow_type, namespace_columns
 from penstock.lance.reading.leaf_checks import PROBLEM_SCHEMA, leaf_problems, leaves_to_align
-from penstock.lance.reading.leaf_scan import LeafScan, open_scan, pushed
+from penstock.lance.reading.leaf_scan import LeafScan, open_scan, pushed_implication
 from penstock.lance.reading.listings import PARTITION_SCHEMA, VERSION_SCHEMA, partition_rows, version_rows
 from penstock.lance.writing import schema_evolution
 from penstock.lance.writing.adoption import MissingLeaves, adopt_leaves
@@ -363,7 +363,7 @@ class Namespace:
             pyspark.errors.AnalysisException: Spark does not understand the predicate.
         """
         scan = self._scan()
-        implication = pushed(scan, predicate)
+        implication = pushed_implication(scan, predicate)
         kept = len(scan.pruner.kept(scan.leaves, implication))
         reasons = scan.pruner.reasons(scan.leaves, implication)
         return Explanation(predicate, len(scan.leaves), kept, reasons, unit="leaves")

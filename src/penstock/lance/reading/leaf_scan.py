@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 LEAF, ADDRESS = "_penstock_leaf", "_penstock_address"
 _UNKNOWN_SIZE = 2**40
-Answer = Callable[[str], str]
 
 
 @dataclass(frozen=True)
@@ -60,27 +59,21 @@ class LeafScan:
         """The columns as Spark sees them."""
         return T.StructType([T.StructField(column.name, shown_type(column)) for column in self.columns])
 
-    def frame(
-        self, addresses: bool = False, answer: Callable[[LeafPlanner], Answer] = lambda planner: planner
-    ) -> DataFrame:
-        """All rows; with `addresses`, each with its leaf and its address there."""
+    def frame(self, addresses: bool = False, planner: Callable[[str], str] | None = None) -> DataFrame:
+        """All rows; with `addresses`, each with its leaf and its address there. `planner` stands in for the scan's."""
         schema = T.StructType(list(self.schema.fields))
         if addresses:
             schema = schema.add(LEAF, T.StringType()).add(ADDRESS, T.LongType())
         types = [item.type for item in self.definition.schema]
         reader = LeafReader(self.store, types, to_arrow_schema(schema, timezone="UTC"), addresses)
         description = f"penstock lance {self.name}"
-        index = file_index(self.spark, answer(self.planner), FRAGMENT_SCHEMA, {}, self.size, description)
+        answer = LeafPlanner(self) if planner is None else planner
+        index = file_index(self.spark, answer, FRAGMENT_SCHEMA, {}, self.size, description)
         return map_in_workers(file_rows(self.spark, index), reader, schema)
 
     def only(self, leaves: Sequence[Leaf]) -> LeafScan:
         """The scan of some of its leaves."""
         return replace(self, leaves=leaves)
-
-    @property
-    def planner(self) -> LeafPlanner:
-        """What answers Spark's planner."""
-        return LeafPlanner(self)
 
     @cached_property
     def pruner(self) -> LeafPruner:
@@ -189,8 +182,8 @@ def _filterable_fields(
         yield column.id, (quoted_path(*path), kind)
 
 
-def pushed(scan: LeafScan, predicate: str | SparkColumn) -> Implication:
+def pushed_implication(scan: LeafScan, predicate: str | SparkColumn) -> Implication:
     """What a predicate implies for the rows that pass it; nothing is read."""
     recorder = FilterRecorder()
-    scan.frame(answer=lambda planner: recorder).where(predicate).collect()
+    scan.frame(planner=recorder).where(predicate).collect()
     return Nothing() if recorder.filters is None else scan.implied(recorder.filters)

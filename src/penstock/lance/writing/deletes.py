@@ -22,7 +22,7 @@ from penstock.lance.format.dataset_store import DatasetStore
 from penstock.lance.format.leaves import Leaf
 from penstock.lance.format.manifest import Manifest, ManifestEntry
 from penstock.lance.reading.leaf_reader import leaf_fragment
-from penstock.lance.reading.leaf_scan import ADDRESS, LEAF, LeafScan, pushed
+from penstock.lance.reading.leaf_scan import ADDRESS, LEAF, LeafScan, pushed_implication
 from penstock.spark.arrow_transfer import handed_over
 from penstock.spark.expressions import as_column, has_subquery
 from penstock.spark.file_tasks import writing_tasks
@@ -102,7 +102,7 @@ def _whole_leaves(scan: LeafScan, predicate: SparkColumn) -> list[Leaf]:
     """The leaves that hold only rows that the predicate is true for, as their partition values tell."""
     if has_subquery(scan.frame().where(predicate)):
         return []
-    return covered_whole(predicate, lambda where: scan.pruner.kept(scan.leaves, pushed(scan, where)))
+    return covered_whole(predicate, lambda where: scan.pruner.kept(scan.leaves, pushed_implication(scan, where)))
 
 
 def _delete_from_leaves(scan: LeafScan, predicate: SparkColumn, whole: Sequence[Leaf]) -> list[LeafDeletion]:
