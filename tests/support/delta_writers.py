@@ -23,14 +23,14 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.delta.log.actions import Action, AddFile, Metadata, Protocol, Txn
+from penstock.delta.format.actions import Action, AddFile, Metadata, Protocol, Txn
+from penstock.delta.format.features import materializes, with_materialized
+from penstock.delta.format.partition_values import directory, texts
+from penstock.delta.format.schema import TableSchema, new_schema, to_json
 from penstock.delta.log.commits import Committed, commit
-from penstock.delta.log.features import materializes, with_materialized
-from penstock.delta.log.schema import TableSchema, new_schema, to_json
 from penstock.delta.log.table_log import Log, Snapshot
-from penstock.delta.log.values import directory, texts
-from penstock.delta.writing.verification import Finding, check_file
-from penstock.delta.writing.write_job import Writer as FileWriter
+from penstock.delta.reading.partition_column_checks import Finding, check_file
+from penstock.delta.writing.file_writer import Writer as FileWriter
 from penstock.errors import ConflictError
 from penstock.spark.write_job import Job
 from penstock.storage import filesystems

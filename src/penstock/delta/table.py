@@ -16,24 +16,24 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.delta.log.actions import Action, AddFile, Metadata, Protocol, Txn
-from penstock.delta.log.commits import Read, commit, everything, nothing
-from penstock.delta.log.features import (
+from penstock.delta.format.actions import Action, AddFile, Metadata, Protocol, Txn
+from penstock.delta.format.features import (
     check_readable,
     check_writable,
     materializes,
     with_materialized,
     without_materialized,
 )
+from penstock.delta.format.properties import ENABLED, checkpoint_interval, defined, indexed_columns
+from penstock.delta.format.schema import TableSchema, check_supported, new_schema, to_json
+from penstock.delta.log.commits import Read, commit, everything, nothing
 from penstock.delta.log.links import with_link
-from penstock.delta.log.properties import ENABLED, checkpoint_interval, defined, indexed_columns
-from penstock.delta.log.schema import TableSchema, check_supported, new_schema, to_json
 from penstock.delta.log.table_log import Log, Snapshot
 from penstock.delta.reading.file_scan import FILE, Scan
+from penstock.delta.reading.partition_column_checks import Report
 from penstock.delta.writing import maintenance
-from penstock.delta.writing.materialization import filled, lacking, verified
-from penstock.delta.writing.verification import Report
-from penstock.delta.writing.write_job import Writer
+from penstock.delta.writing.backfill import filled, lacking, verified
+from penstock.delta.writing.file_writer import Writer
 from penstock.ducklake.changing.delete_job import has_subquery
 from penstock.errors import ConflictError, InvalidError, PenstockError
 from penstock.spark.column_assignment import as_column, quoted

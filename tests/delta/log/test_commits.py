@@ -22,11 +22,11 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from penstock.delta.log.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, Txn
+from penstock.delta.format.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, Txn
+from penstock.delta.format.features import with_materialized
+from penstock.delta.format.partition_values import directory, log_path, to_text
 from penstock.delta.log.commits import Committed, Read, commit, everything, nothing
-from penstock.delta.log.features import with_materialized
 from penstock.delta.log.table_log import Log, Snapshot
-from penstock.delta.log.values import directory, log_path, to_text
 from penstock.delta.writing.maintenance import checkpoint
 from penstock.errors import ConflictError, InvalidError, UnsupportedError
 from penstock.storage.filesystems import create_file

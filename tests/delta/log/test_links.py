@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from penstock.delta.log.actions import AddFile, Txn
+from penstock.delta.format.actions import AddFile, Txn
 from penstock.delta.log.commits import commit
 from penstock.delta.log.links import linked_into, with_link
 from penstock.delta.log.table_log import Log

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from penstock.delta.format.partition_values import from_text
 from penstock.delta.log.table_log import Log
-from penstock.delta.log.values import from_text
 from penstock.delta.writing.maintenance import checkpoint, vacuum
 from penstock.errors import NotFoundError, PenstockError, UnsupportedError
 

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 import penstock.delta
-from penstock.delta.log.actions import AddFile, Metadata, Protocol
-from penstock.delta.log.schema import to_json
+from penstock.delta.format.actions import AddFile, Metadata, Protocol
+from penstock.delta.format.schema import to_json
 from support.delta_judges import by_duckdb, in_order
 
 _NUMBERS = T.ArrayType(T.IntegerType(), containsNull=False)

@@ -13,11 +13,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock.delta
-from penstock.delta.log.actions import AddFile
-from penstock.delta.log.values import log_path, texts
+from penstock.delta.format.actions import AddFile
+from penstock.delta.format.partition_values import log_path, texts
+from penstock.delta.reading.partition_column_checks import check_file
 from penstock.delta.writing import file_copies
 from penstock.delta.writing.file_copies import copy_with
-from penstock.delta.writing.verification import check_file
 from support.delta_judges import by_deltalake, by_duckdb, data_files, in_order
 
 _MOMENTS = [dt.datetime(1500, 1, 2, 3, 4, 5, 6), dt.datetime(9999, 12, 31, 23, 59, 59, 999999), None]

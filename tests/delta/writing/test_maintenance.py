@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.delta.log.actions import Action, AddFile, DeletionVectorDescriptor, Metadata, Protocol, RemoveFile
+from penstock.delta.format.actions import Action, AddFile, DeletionVectorDescriptor, Metadata, Protocol, RemoveFile
 from penstock.delta.log.table_log import Log
 from penstock.delta.writing.maintenance import checkpoint, vacuum
 from penstock.errors import InvalidError

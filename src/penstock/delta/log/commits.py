@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from penstock.delta.log.actions import (
+from penstock.delta.format.actions import (
     Action,
     AddFile,
     CommitInfo,
@@ -19,7 +19,7 @@ from penstock.delta.log.actions import (
     RemoveFile,
     Txn,
 )
-from penstock.delta.log.features import check_may_remove, check_writable, materializes
+from penstock.delta.format.features import check_may_remove, check_writable, materializes
 from penstock.delta.log.links import without_links
 from penstock.delta.log.table_log import IN_COMMIT, Log, Snapshot, moment
 from penstock.errors import ConflictError, InvalidError, NotFoundError

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from penstock.delta.log.actions import Metadata
+from penstock.delta.format.actions import Metadata
 from penstock.delta.log.table_log import Snapshot
 
 _PROPERTY = "penstock.linkedInto"

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.delta.log.actions import (
+from penstock.delta.format.actions import (
     Action,
     AddFile,
     DomainMetadata,
@@ -27,7 +27,7 @@ from penstock.delta.log.actions import (
     Txn,
     from_object,
 )
-from penstock.delta.log.features import check_readable
+from penstock.delta.format.features import check_readable
 from penstock.errors import NotFoundError, PenstockError, UnsupportedError
 from penstock.storage.filesystems import Listed, list_directory, open_file, read_bytes
 from penstock.storage.paths import absolute, folder

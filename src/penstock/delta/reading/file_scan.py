@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.delta.log.actions import AddFile
-from penstock.delta.log.deletion_vectors import positions
-from penstock.delta.log.schema import TableSchema, with_nulls
-from penstock.delta.log.values import from_text, to_text
+from penstock.delta.format.actions import AddFile
+from penstock.delta.format.deletion_vectors import positions
+from penstock.delta.format.partition_values import from_text, to_text
+from penstock.delta.format.schema import TableSchema, with_nulls
 from penstock.delta.reading.file_skipping import Skipping
 from penstock.predicates import Implication, Nothing, implied_by
 from penstock.schema.columns import Column

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from penstock.delta.log.actions import AddFile
-from penstock.delta.log.values import from_text
+from penstock.delta.format.actions import AddFile
+from penstock.delta.format.partition_values import from_text
 from penstock.errors import PenstockError
 from penstock.predicates import And, Anything, ColumnIn, Implication, Nothing, Or
 from penstock.predicates.calendar import days_of

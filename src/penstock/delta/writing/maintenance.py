@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from penstock.delta.format.features import check_writable
+from penstock.delta.format.properties import retention as retention_of
 from penstock.delta.log.commits import commit
-from penstock.delta.log.features import check_writable
 from penstock.delta.log.links import linked_into, with_link
-from penstock.delta.log.properties import retention as retention_of
 from penstock.delta.log.table_log import Log
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.storage.filesystems import delete_file, is_file

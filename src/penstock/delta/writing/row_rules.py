@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.delta.log.schema import BOUNDED_TEXT
+from penstock.delta.format.schema import BOUNDED_TEXT
 from penstock.errors import UnsupportedError
 
 Test = Callable[[SparkColumn], SparkColumn]

@@ -25,7 +25,7 @@ from penstock.storage.patterns import named_files
 
 if TYPE_CHECKING:
     from penstock.delta import DeltaTable
-    from penstock.delta.log.schema import TableSchema
+    from penstock.delta.format.schema import TableSchema
 
 _MOST_TASKS = 200
 _MOST_SHOWN = 5
@@ -68,7 +68,7 @@ def link(transaction: Transaction, target: Target, files: Sequence[ForeignFile])
 
 def add_delta(transaction: Transaction, spark: SparkSession, target: Target, table: DeltaTable) -> None:
     """Stage the live files of a Delta table's newest version."""
-    from penstock.delta.writing.materialization import verified
+    from penstock.delta.writing.backfill import verified
 
     scan = table.scan()  # one version for all that follows
     where = f"the Delta table {table.path}"

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 import penstock.delta
-from penstock.delta.log.actions import Metadata, Protocol
-from penstock.delta.log.properties import checkpoint_interval, defined, indexed_columns, retention
+from penstock.delta.format.actions import Metadata, Protocol
+from penstock.delta.format.properties import checkpoint_interval, defined, indexed_columns, retention
 from penstock.errors import InvalidError, PenstockError, UnsupportedError
 from support.delta_judges import by_deltalake, by_duckdb, in_order
 

@@ -9,8 +9,8 @@ from datetime import timedelta
 
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.delta.log.actions import Metadata, Protocol
-from penstock.delta.log.features import FEATURES, MATERIALIZE, with_features
+from penstock.delta.format.actions import Metadata, Protocol
+from penstock.delta.format.features import FEATURES, MATERIALIZE, with_features
 from penstock.delta.log.table_log import IN_COMMIT
 from penstock.errors import InvalidError, UnsupportedError
 

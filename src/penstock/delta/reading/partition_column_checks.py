@@ -11,7 +11,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.delta.writing.file_types import described, is_of_type
+from penstock.delta.reading.parquet_types import described, is_of_type
 from penstock.errors import PenstockError
 from penstock.storage.filesystems import open_file
 

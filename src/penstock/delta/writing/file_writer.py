@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.delta.log.actions import AddFile
-from penstock.delta.log.file_statistics import stats_json
-from penstock.delta.log.schema import TableSchema
-from penstock.delta.log.values import directory, log_path, texts
+from penstock.delta.format.actions import AddFile
+from penstock.delta.format.file_statistics import stats_json
+from penstock.delta.format.partition_values import directory, log_path, texts
+from penstock.delta.format.schema import TableSchema
 from penstock.delta.reading.file_scan import type_name
 from penstock.delta.writing.row_rules import enforced
 from penstock.errors import InvalidError

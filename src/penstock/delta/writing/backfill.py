@@ -11,11 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.delta.log.actions import AddFile
-from penstock.delta.log.values import directory, from_text, log_path, texts, to_text
+from penstock.delta.format.actions import AddFile
+from penstock.delta.format.partition_values import directory, from_text, log_path, texts, to_text
 from penstock.delta.reading.file_scan import Scan, type_name
+from penstock.delta.reading.partition_column_checks import Finding, Report, check_file
 from penstock.delta.writing.file_copies import copy_with
-from penstock.delta.writing.verification import Finding, Report, check_file
 from penstock.errors import InvalidError, PenstockError
 from penstock.schema.columns import Column
 from penstock.spark.file_tasks import writing_tasks

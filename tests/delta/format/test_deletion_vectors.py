@@ -18,7 +18,7 @@ from deltalake import DeltaTable, QueryBuilder
 from duckdb_extensions import import_extension
 from pyroaring import BitMap64
 
-from penstock.delta.log.deletion_vectors import _z85_decode, positions, unique_id
+from penstock.delta.format.deletion_vectors import _z85_decode, positions, unique_id
 from penstock.errors import NotFoundError, PenstockError, UnsupportedError
 
 MAGIC = 1681511377

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.delta.log.actions import Action, Metadata, Protocol, RemoveFile
+from penstock.delta.format.actions import Action, Metadata, Protocol, RemoveFile
 from penstock.errors import UnsupportedError
 
 MATERIALIZE = "materializePartitionColumns"

@@ -15,8 +15,8 @@ from deltalake import write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.delta.format.partition_values import directory, file_path, from_text, log_path, texts, to_text
 from penstock.delta.log.table_log import Log
-from penstock.delta.log.values import directory, file_path, from_text, log_path, texts, to_text
 from penstock.errors import InvalidError, UnsupportedError
 
 _EARLY = datetime(1965, 1, 2, 3, 4, 5, 123456, tzinfo=UTC)

@@ -6,7 +6,7 @@ import json
 
 import pyarrow.parquet as pq
 
-from penstock.delta.log.values import value_type
+from penstock.delta.format.partition_values import value_type
 
 
 def is_of_type(leaf: pq.ColumnSchema, type_name: str) -> bool:
