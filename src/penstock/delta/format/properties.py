@@ -11,10 +11,10 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.delta.format.actions import Metadata, Protocol
 from penstock.delta.format.features import FEATURES, MATERIALIZE, with_features
-from penstock.delta.log.table_log import IN_COMMIT
 from penstock.errors import InvalidError, UnsupportedError
 
 ENABLED = "delta.enableMaterializePartitionColumnsFeature"
+IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 _FEATURE = "delta.feature."
 _INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
 _CHECKPOINT_INTERVAL = "delta.checkpointInterval"
@@ -25,7 +25,7 @@ _PART = r"(\d+)\s+(microsecond|millisecond|second|minute|hour|day|week)s?"
 _DURATION = re.compile(rf"\s*(?:interval\s+)?{_PART}(?:\s+{_PART})*\s*", re.IGNORECASE)
 _SWITCHES = {  # properties that ask for a feature while they are true
     ENABLED: MATERIALIZE,
-    IN_COMMIT: "inCommitTimestamp",
+    IN_COMMIT_TIMESTAMPS: "inCommitTimestamp",
     "delta.enableDeletionVectors": "deletionVectors",
     "delta.appendOnly": "appendOnly",
 }

@@ -20,8 +20,9 @@ from penstock.delta.format.actions import (
     Txn,
 )
 from penstock.delta.format.features import check_may_remove, check_writable, materializes
+from penstock.delta.format.properties import IN_COMMIT_TIMESTAMPS
 from penstock.delta.log.links import without_links
-from penstock.delta.log.table_log import IN_COMMIT, Log, Snapshot, moment
+from penstock.delta.log.table_log import Log, Snapshot, moment
 from penstock.errors import ConflictError, InvalidError, NotFoundError
 from penstock.storage.filesystems import create_file, make_directory
 from penstock.version import __version__
@@ -114,7 +115,7 @@ class _Attempt:
             told["readVersion"] = self.base.version
             metadata = metadata or self.base.metadata
         told["isBlindAppend"] = self.own.is_blind
-        if metadata is not None and metadata.enables(IN_COMMIT):
+        if metadata is not None and metadata.enables(IN_COMMIT_TIMESTAMPS):
             after = now if self.last is None else max(now, self.last + timedelta(milliseconds=1))
             told = {"inCommitTimestamp": _milliseconds(after), **told}
         lines = (CommitInfo(told), *self.actions)

@@ -28,11 +28,11 @@ from penstock.delta.format.actions import (
     from_object,
 )
 from penstock.delta.format.features import check_readable
+from penstock.delta.format.properties import IN_COMMIT_TIMESTAMPS
 from penstock.errors import NotFoundError, PenstockError, UnsupportedError
 from penstock.storage.filesystems import Listed, list_directory, open_file, read_bytes
 from penstock.storage.paths import absolute, folder
 
-IN_COMMIT = "delta.enableInCommitTimestamps"
 _IN_COMMIT_SINCE = "delta.inCommitTimestampEnablementVersion"
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(
@@ -249,7 +249,7 @@ class Log:
 
     def _time(self, version: int, metadata: Metadata, listing: Listing) -> datetime:
         since = int(metadata.configuration.get(_IN_COMMIT_SINCE, 0))
-        if metadata.enables(IN_COMMIT) and version >= since and version in listing.commits:
+        if metadata.enables(IN_COMMIT_TIMESTAMPS) and version >= since and version in listing.commits:
             told = self.info(version).get("inCommitTimestamp")
             if told is not None:
                 return moment(told)
