@@ -24,16 +24,16 @@ from penstock.delta.format.features import (
     with_materialized,
     without_materialized,
 )
-from penstock.delta.format.properties import ENABLED, checkpoint_interval, defined, indexed_columns
+from penstock.delta.format.properties import ENABLED, checkpoint_interval, choose_protocol, indexed_columns
 from penstock.delta.format.schema import TableSchema, check_supported, new_schema, to_json
-from penstock.delta.log.commits import Read, commit, everything, nothing
+from penstock.delta.log.commits import ReadSet, commit, everything_read, nothing_read
 from penstock.delta.log.links import with_link
-from penstock.delta.log.table_log import Log, Snapshot
-from penstock.delta.reading.file_scan import FILE, Scan
+from penstock.delta.log.table_log import LogSnapshot, TableLog
+from penstock.delta.reading.file_scan import FILE, FileScan
 from penstock.delta.reading.partition_column_checks import Report
 from penstock.delta.writing import maintenance
 from penstock.delta.writing.backfill import filled, lacking, verified
-from penstock.delta.writing.file_writer import Writer
+from penstock.delta.writing.file_writer import FileWriter
 from penstock.ducklake.changing.delete_job import has_subquery
 from penstock.errors import ConflictError, InvalidError, PenstockError
 from penstock.spark.column_assignment import as_column, quoted
@@ -56,7 +56,7 @@ class DeltaTable:
 
     def __init__(self, path: str, spark: SparkSession) -> None:
         self._spark = spark
-        self._log = Log(folder(absolute(path)))
+        self._log = TableLog(folder(absolute(path)))
         self._log.snapshot()
 
     @property
@@ -110,7 +110,7 @@ class DeltaTable:
         rows = writer.given(frame)
         if where is None:
             added = writer.write(rows, distribution)
-            return self._commit(base, added, base.files.values(), "WRITE", {"mode": "Overwrite"}, read=everything)
+            return self._commit(base, added, base.files.values(), "WRITE", {"mode": "Overwrite"}, read=everything_read)
         predicate, scan = as_column(where), self._scan(base)
         read = self._matching(scan, predicate)
         gone, kept = self._rewritten(scan, writer, predicate)
@@ -126,7 +126,7 @@ class DeltaTable:
         """Delete the rows that a predicate is true for, or all. Files that go whole are not read."""
         base = self._writable()
         if where is None:
-            return self._commit(base, [], base.files.values(), "DELETE", {"predicate": "[]"}, read=everything)
+            return self._commit(base, [], base.files.values(), "DELETE", {"predicate": "[]"}, read=everything_read)
         predicate, scan = as_column(where), self._scan(base)
         read = self._matching(scan, predicate)
         gone, kept = self._rewritten(scan, self._writer(base), predicate)
@@ -219,7 +219,7 @@ class DeltaTable:
             even_linked=even_linked,
         )
 
-    def scan(self) -> Scan:
+    def scan(self) -> FileScan:
         """The files of the newest version, for those who link them."""
         return self._scan(self._log.snapshot())
 
@@ -249,7 +249,9 @@ class DeltaTable:
                 conflict = error  # a file has gone meanwhile: look again
         raise conflict
 
-    def _rewritten(self, scan: Scan, writer: Writer, predicate: SparkColumn) -> tuple[list[AddFile], list[AddFile]]:
+    def _rewritten(
+        self, scan: FileScan, writer: FileWriter, predicate: SparkColumn
+    ) -> tuple[list[AddFile], list[AddFile]]:
         """Files with rows that a predicate is true for, and new ones with their other rows."""
         others = ~predicate | predicate.isNull()
         subquery = has_subquery(scan.frame().where(predicate))
@@ -261,26 +263,26 @@ class DeltaTable:
         read = partly.only(partly.files[row[0]] for row in (matched.collect() if matched else ()))
         return [*whole, *read.files], writer.write(read.frame().where(others)) if read.files else []
 
-    def _files_for(self, scan: Scan, predicate: SparkColumn) -> list[AddFile]:
+    def _files_for(self, scan: FileScan, predicate: SparkColumn) -> list[AddFile]:
         implication = scan.implied(predicate)
         return [file for file in scan.files if scan.skipping.can_hold(file, implication)]
 
-    def _matching(self, scan: Scan, predicate: SparkColumn) -> Read:
+    def _matching(self, scan: FileScan, predicate: SparkColumn) -> ReadSet:
         """What a statement has read: the files that can match its predicate."""
         if has_subquery(scan.frame().where(predicate)):
-            return everything
+            return everything_read
         implication = scan.implied(predicate)
         return lambda file: scan.skipping.can_hold(file, implication)
 
     def _commit(
         self,
-        base: Snapshot,
+        base: LogSnapshot,
         added: Sequence[AddFile],
         removed: Iterable[AddFile],
         operation: str,
         parameters: Mapping[str, str],
         *,
-        read: Read = nothing,
+        read: ReadSet = nothing_read,
         txn: tuple[str, int] | None = None,
     ) -> int:
         now = int(time.time() * 1000)
@@ -295,7 +297,7 @@ class DeltaTable:
             self._checkpoint_after(done.version, base)
         return done.version
 
-    def _checkpoint_after(self, version: int, base: Snapshot) -> None:
+    def _checkpoint_after(self, version: int, base: LogSnapshot) -> None:
         """Write a checkpoint if the table asks for one after this version; that it fails does not undo the commit."""
         interval = checkpoint_interval(base.metadata)
         if interval is not None and version % interval == 0:
@@ -305,7 +307,7 @@ class DeltaTable:
                 warnings.warn(f"no checkpoint was written of Delta table {self.path}: {error}", stacklevel=2)
 
     @contextmanager
-    def _or_discarded(self, base: Snapshot, added: Sequence[AddFile]) -> Iterator[Sequence[AddFile]]:
+    def _or_discarded(self, base: LogSnapshot, added: Sequence[AddFile]) -> Iterator[Sequence[AddFile]]:
         """Delete new files where their commit fails, unless it came into the log before it broke off."""
         try:
             yield added
@@ -317,7 +319,7 @@ class DeltaTable:
                 self._discard(added)
             raise
 
-    def _has_come_in(self, base: Snapshot, added: Sequence[AddFile]) -> bool:
+    def _has_come_in(self, base: LogSnapshot, added: Sequence[AddFile]) -> bool:
         own = {file.key for file in added}
         since = range(base.version + 1, self._log.latest_version() + 1)
         actions = (action for version in since for action in self._log.actions(version))
@@ -327,22 +329,22 @@ class DeltaTable:
         for file in files:
             delete_file(folder(self.path) + file.decoded_path)
 
-    def _scan(self, snapshot: Snapshot) -> Scan:
+    def _scan(self, snapshot: LogSnapshot) -> FileScan:
         check_readable(snapshot.protocol, self.path)
-        return Scan(self._spark, folder(self.path), self._schema(snapshot), tuple(snapshot.files.values()))
+        return FileScan(self._spark, folder(self.path), self._schema(snapshot), tuple(snapshot.files.values()))
 
-    def _writer(self, snapshot: Snapshot) -> Writer:
+    def _writer(self, snapshot: LogSnapshot) -> FileWriter:
         schema = self._schema(snapshot)
         check_supported(self._spark, schema)
         indexed = indexed_columns(snapshot.metadata)
-        return Writer(self._spark, folder(self.path), schema, materializes(snapshot.protocol), indexed)
+        return FileWriter(self._spark, folder(self.path), schema, materializes(snapshot.protocol), indexed)
 
-    def _writable(self) -> Snapshot:
+    def _writable(self) -> LogSnapshot:
         snapshot = self._log.snapshot()
         check_writable(snapshot.protocol, snapshot.metadata, self.path)
         return snapshot
 
-    def _schema(self, snapshot: Snapshot) -> TableSchema:
+    def _schema(self, snapshot: LogSnapshot) -> TableSchema:
         metadata = snapshot.metadata
         return TableSchema.of(metadata.schema_string, metadata.partition_columns, dict(metadata.configuration))
 
@@ -386,10 +388,10 @@ def create(
     session = prepare(spark)
     own = new_schema(schema, partitioned_by)
     check_supported(session, own)
-    log = Log(folder(absolute(path)))
+    log = TableLog(folder(absolute(path)))
     if log.exists():
         raise InvalidError(f"there is a Delta table at {log.path} already; open it, or choose another path")
-    definition = defined(own.struct, properties or {}, materialize_partition_columns)
+    definition = choose_protocol(own.struct, properties or {}, materialize_partition_columns)
     now = int(time.time() * 1000)
     metadata = Metadata(
         str(uuid4()),

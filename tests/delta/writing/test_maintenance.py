@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.delta.format.actions import Action, AddFile, DeletionVectorDescriptor, Metadata, Protocol, RemoveFile
-from penstock.delta.log.table_log import Log
+from penstock.delta.log.table_log import TableLog
 from penstock.delta.writing.maintenance import checkpoint, vacuum
 from penstock.errors import InvalidError
 
@@ -21,7 +21,7 @@ _WITH_VECTORS = Protocol(3, 7, ("deletionVectors",), ("deletionVectors",))
 _FILE = "x y.parquet"
 
 
-def _log(path: Path, *commits: Sequence[Action], **configuration: str) -> Log:
+def _log(path: Path, *commits: Sequence[Action], **configuration: str) -> TableLog:
     """A table with a file on the disk, whatever its commits say of it."""
     (path / "_delta_log").mkdir(parents=True)
     (path / _FILE).write_bytes(b"rows")
@@ -29,7 +29,7 @@ def _log(path: Path, *commits: Sequence[Action], **configuration: str) -> Log:
     for version, actions in enumerate([[_WITH_VECTORS, metadata], *commits]):
         lines = "\n".join(action.to_json() for action in actions)
         (path / "_delta_log" / f"{version:020}.json").write_text(lines)
-    return Log(str(path))
+    return TableLog(str(path))
 
 
 def _add(path: str = "x%20y.parquet", vector: DeletionVectorDescriptor | None = None) -> AddFile:

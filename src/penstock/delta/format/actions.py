@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, ClassVar, Self, TypeAlias
 
 from penstock.delta.format.deletion_vectors import unique_id
-from penstock.delta.format.partition_values import file_path
+from penstock.delta.format.file_paths import file_path
 
 FileKey: TypeAlias = tuple[str, str | None]  # what identifies a logical file: its path, and its deletion vector
 

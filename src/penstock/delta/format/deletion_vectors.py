@@ -29,7 +29,7 @@ _B85 = digits + ascii_uppercase + ascii_lowercase + "!#$%&()*+-;<=>?@^_`{|}~"
 _Z85_TO_B85 = str.maketrans(_Z85, _B85)
 
 
-def positions(
+def deleted_positions(
     storage_type: str, path_or_inline: str, offset: int | None, size: int, cardinality: int, table: str
 ) -> npt.NDArray[np.int64]:
     """The deleted rows of a data file, counted from 0 and in order, of one vector in the log of the table at `table`.

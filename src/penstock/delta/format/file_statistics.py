@@ -16,7 +16,7 @@ _LONGEST_TEXT = 32
 _LAST_CHARACTER = "\U0010ffff"
 
 
-def stats_json(file: WrittenFile, columns: Iterable[Column], indexed: int | None) -> str:
+def statistics_json(file: WrittenFile, columns: Iterable[Column], indexed: int | None) -> str:
     """`numRecords`, and bounds and counts of NULLs of the data columns: of so many of the first, or of all."""
     known = {one.column_id: one for one in file.columns}
     leaves = 0

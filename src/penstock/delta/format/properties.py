@@ -55,14 +55,14 @@ _NOT_LISTED = ("columnMapping", "rowTracking")  # they ask for more than a list:
 
 
 @dataclass(frozen=True)
-class Definition:
+class ChosenProtocol:
     """The protocol and the properties of a new table."""
 
     protocol: Protocol
     configuration: Mapping[str, str]
 
 
-def defined(struct: T.StructType, properties: Mapping[str, str], materialize: bool) -> Definition:
+def choose_protocol(struct: T.StructType, properties: Mapping[str, str], materialize: bool) -> ChosenProtocol:
     """The oldest protocol that has all that a new table needs, and its properties.
 
     An UnsupportedError names a property whose rules Penstock does not keep, and an InvalidError one without sense.
@@ -79,7 +79,7 @@ def defined(struct: T.StructType, properties: Mapping[str, str], materialize: bo
     kept = {name: value for name, value in given.items() if not name.startswith((_FEATURE, _READER, _WRITER))}
     if MATERIALIZE in features:
         kept[ENABLED] = "true"
-    return Definition(protocol, kept)
+    return ChosenProtocol(protocol, kept)
 
 
 def indexed_columns(metadata: Metadata) -> int | None:

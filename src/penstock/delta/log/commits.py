@@ -22,22 +22,22 @@ from penstock.delta.format.actions import (
 from penstock.delta.format.features import check_may_remove, check_writable, materializes
 from penstock.delta.format.properties import IN_COMMIT_TIMESTAMPS
 from penstock.delta.log.links import without_links
-from penstock.delta.log.table_log import Log, Snapshot, moment
+from penstock.delta.log.table_log import LogSnapshot, TableLog, moment
 from penstock.errors import ConflictError, InvalidError, NotFoundError
 from penstock.storage.filesystems import create_file, make_directory
 from penstock.version import __version__
 
-Read: TypeAlias = Callable[[AddFile], bool]
+ReadSet: TypeAlias = Callable[[AddFile], bool]
 _A = TypeVar("_A", Protocol, Metadata)
 RETRIES = 1000
 
 
-def nothing(file: AddFile) -> bool:
+def nothing_read(file: AddFile) -> bool:
     """What a blind append has read."""
     return False
 
 
-def everything(file: AddFile) -> bool:
+def everything_read(file: AddFile) -> bool:
     """What a writer has read that has read the whole table."""
     return True
 
@@ -50,13 +50,13 @@ class Committed(NamedTuple):
 
 
 def commit(
-    log: Log,
-    base: Snapshot | None,
+    log: TableLog,
+    base: LogSnapshot | None,
     actions: Sequence[Action],
     operation: str,
     parameters: Mapping[str, object],
     *,
-    read: Read = nothing,
+    read: ReadSet = nothing_read,
     metrics: Mapping[str, object] | None = None,
     retries: int = RETRIES,
 ) -> Committed:
@@ -86,7 +86,7 @@ def commit(
 class _Attempt:
     """A commit on its way: `version` is the one it tries to become, `last` the time of the version before."""
 
-    def __init__(self, log: Log, base: Snapshot | None, actions: Sequence[Action], read: Read) -> None:
+    def __init__(self, log: TableLog, base: LogSnapshot | None, actions: Sequence[Action], read: ReadSet) -> None:
         self.log, self.base, self.actions, self.own = log, base, actions, _Intent.of(actions, read)
         self.version = 0 if base is None else base.version + 1
         self.last = None if base is None else base.timestamp
@@ -135,7 +135,7 @@ class _Attempt:
 class _Intent:
     """What of a writer's actions may stand against those of others."""
 
-    read: Read
+    read: ReadSet
     paths: frozenset[str]
     apps: frozenset[str]
     domains: frozenset[str]
@@ -144,14 +144,14 @@ class _Intent:
     metadata: bool  # whether it is changed
 
     @classmethod
-    def of(cls, actions: Sequence[Action], read: Read) -> _Intent:
+    def of(cls, actions: Sequence[Action], read: ReadSet) -> _Intent:
         files = [action for action in actions if isinstance(action, AddFile | RemoveFile)]
         return cls(
             read,
             frozenset(action.decoded_path for action in files),
             frozenset(action.app_id for action in actions if isinstance(action, Txn)),
             frozenset(action.domain for action in actions if isinstance(action, DomainMetadata)),
-            is_blind=read is nothing and not any(isinstance(action, RemoveFile) for action in files),
+            is_blind=read is nothing_read and not any(isinstance(action, RemoveFile) for action in files),
             rearranges=bool(files) and not any(action.data_change for action in files),
             metadata=any(isinstance(action, Metadata) for action in actions),
         )
@@ -161,7 +161,7 @@ class _Intent:
         return old != new if self.metadata else without_links(old) != without_links(new)
 
 
-def _conflicts(base: Snapshot, own: _Intent, winner: Sequence[Action]) -> Iterator[str]:
+def _conflicts(base: LogSnapshot, own: _Intent, winner: Sequence[Action]) -> Iterator[str]:
     """What another writer's commit did that stands against the intent of a writer who has seen `base`."""
     for action in winner:
         match action:
@@ -187,7 +187,7 @@ def _protocol_change(old: Protocol, new: Protocol) -> str:
     return "changed the table's protocol"
 
 
-def _check(log: Log, base: Snapshot | None, actions: Sequence[Action]) -> None:
+def _check(log: TableLog, base: LogSnapshot | None, actions: Sequence[Action]) -> None:
     """That the table may be written to, and the actions are a commit as the protocol has it."""
     protocol, metadata = _only(Protocol, actions), _only(Metadata, actions)
     if base is not None:
@@ -207,7 +207,7 @@ def _in_commit_time(actions: Sequence[Action]) -> datetime | None:
     return next((moment(time) for time in told if time is not None), None)
 
 
-def _is_done(base: Snapshot, actions: Sequence[Action]) -> bool:
+def _is_done(base: LogSnapshot, actions: Sequence[Action]) -> bool:
     txns = [action for action in actions if isinstance(action, Txn)]
     return any(action.version <= base.txns.get(action.app_id, action.version - 1) for action in txns)
 

@@ -10,13 +10,13 @@ import json
 from dataclasses import replace
 
 from penstock.delta.format.actions import Metadata
-from penstock.delta.log.table_log import Snapshot
+from penstock.delta.log.table_log import LogSnapshot
 
 _PROPERTY = "penstock.linkedInto"
 _APPLICATION = "penstock:linked-into:"
 
 
-def with_link(snapshot: Snapshot, *tables: str) -> Metadata:
+def with_link(snapshot: LogSnapshot, *tables: str) -> Metadata:
     """The table's metadata with the notes of more links, and with those that older versions made."""
     tables = tuple(sorted({*linked_into(snapshot), *tables}))
     if not tables:
@@ -31,7 +31,7 @@ def without_links(metadata: Metadata) -> Metadata:
     return replace(metadata, configuration=configuration)
 
 
-def linked_into(snapshot: Snapshot) -> list[str]:
+def linked_into(snapshot: LogSnapshot) -> list[str]:
     """The tables that show files of this one."""
     noted = json.loads(snapshot.metadata.configuration.get(_PROPERTY, "[]"))
     older = (app.removeprefix(_APPLICATION) for app in snapshot.txns if app.startswith(_APPLICATION))

@@ -48,7 +48,7 @@ _BATCH = 4096
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class LogSnapshot:
     """The table at one version. `timestamp` is that of the version's commit."""
 
     version: int
@@ -60,7 +60,7 @@ class Snapshot:
     domains: Mapping[str, DomainMetadata]
 
 
-class Commit(NamedTuple):
+class HistoryEntry(NamedTuple):
     """An entry of the history; `info` is empty where the writer told nothing."""
 
     version: int
@@ -69,7 +69,7 @@ class Commit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Listing:
+class LogListing:
     """What is in the log's directory: when each commit was written, and the files of each complete checkpoint."""
 
     commits: Mapping[int, int]
@@ -95,7 +95,7 @@ class Listing:
 
 
 @dataclass(frozen=True)
-class Log:
+class TableLog:
     """The log of the table at a path. Nothing is kept between calls: each one sees the log as it is now.
 
     `single_writer` says that no one else writes to the table, which is the only safe way on an object store.
@@ -123,7 +123,7 @@ class Log:
     def latest_version(self) -> int:
         return self._found().latest
 
-    def snapshot(self, version: int | None = None) -> Snapshot:
+    def snapshot(self, version: int | None = None) -> LogSnapshot:
         """The table as it is, or was at a version."""
         listing = self._found()
         wanted = listing.latest if version is None else version
@@ -171,13 +171,15 @@ class Log:
             raise NotFoundError(f"Delta table {self.path} has no version of {_aware(time)} or before: {first}")
         return known[found - 1]
 
-    def history(self, limit: int | None = None) -> list[Commit]:
+    def history(self, limit: int | None = None) -> list[HistoryEntry]:
         """The commits that are still there, the newest first."""
         listing, metadata = self._found(), self.snapshot().metadata
         versions = sorted(listing.commits, reverse=True)[:limit]
-        return [Commit(version, self._time(version, metadata, listing), self.info(version)) for version in versions]
+        return [
+            HistoryEntry(version, self._time(version, metadata, listing), self.info(version)) for version in versions
+        ]
 
-    def listing(self) -> Listing:
+    def listing(self) -> LogListing:
         """What is in the log's directory now; files of other kinds, such as compacted commits, are left out."""
         commits: dict[int, int] = {}
         checkpoints: dict[tuple[int, str], list[Listed]] = defaultdict(list)
@@ -192,9 +194,9 @@ class Log:
             for (version, made_of), files in sorted(checkpoints.items(), reverse=True)
             if not made_of.isdigit() or len(files) == int(made_of)
         }
-        return Listing(commits, complete)
+        return LogListing(commits, complete)
 
-    def _found(self) -> Listing:
+    def _found(self) -> LogListing:
         listing = self.listing()
         if listing.latest < 0:
             raise NotFoundError(
@@ -233,7 +235,7 @@ class Log:
     def _rows(self, path: str, fields: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         return _parquet_rows(path, fields) if path.endswith(".parquet") else _json_rows(read_bytes(path), path)
 
-    def _made(self, replay: _Replay, version: int, listing: Listing) -> Snapshot:
+    def _made(self, replay: _Replay, version: int, listing: LogListing) -> LogSnapshot:
         protocol, metadata = replay.protocol, replay.metadata
         if protocol is None or metadata is None:
             raise PenstockError(
@@ -245,9 +247,9 @@ class Log:
                 f"Delta table {self.path} is stored as {metadata.format.provider}; convert it to parquet"
             )
         time = self._time(version, metadata, listing)
-        return Snapshot(version, time, protocol, metadata, replay.files, replay.txns, replay.domains)
+        return LogSnapshot(version, time, protocol, metadata, replay.files, replay.txns, replay.domains)
 
-    def _time(self, version: int, metadata: Metadata, listing: Listing) -> datetime:
+    def _time(self, version: int, metadata: Metadata, listing: LogListing) -> datetime:
         since = int(metadata.configuration.get(_IN_COMMIT_SINCE, 0))
         if metadata.enables(IN_COMMIT_TIMESTAMPS) and version >= since and version in listing.commits:
             told = self.info(version).get("inCommitTimestamp")
@@ -326,7 +328,7 @@ def _known(rows: Iterable[Mapping[str, Any]], path: str) -> Iterator[Action]:
             yield action
 
 
-def _available(listing: Listing) -> str:
+def _available(listing: LogListing) -> str:
     if listing.earliest < 0:
         return "its first commit and all checkpoints are gone"
     return f"there are the versions {listing.earliest} to {listing.latest}"

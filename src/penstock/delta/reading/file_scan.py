@@ -14,10 +14,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.delta.format.actions import AddFile
-from penstock.delta.format.deletion_vectors import positions
+from penstock.delta.format.deletion_vectors import deleted_positions
 from penstock.delta.format.partition_values import from_text, to_text
 from penstock.delta.format.schema import TableSchema, with_nulls
-from penstock.delta.reading.file_skipping import Skipping
+from penstock.delta.reading.file_skipping import FileSkipping
 from penstock.predicates import Implication, Nothing, implied_by
 from penstock.schema.columns import Column
 from penstock.spark.column_assignment import quoted
@@ -33,7 +33,7 @@ _POSITIONS_ARROW = pa.schema([(FILE, pa.int64()), (POSITION, pa.int64())])
 
 
 @dataclass(frozen=True)
-class Scan:
+class FileScan:
     """Some files of a table at one version."""
 
     spark: SparkSession
@@ -41,7 +41,7 @@ class Scan:
     schema: TableSchema
     files: tuple[AddFile, ...]
 
-    def only(self, files: Iterable[AddFile]) -> Scan:
+    def only(self, files: Iterable[AddFile]) -> FileScan:
         return replace(self, files=tuple(files))
 
     def frame(self, *, with_file: bool = False) -> DataFrame:
@@ -68,7 +68,7 @@ class Scan:
         return self.schema.columns(self.spark)
 
     @cached_property
-    def skipping(self) -> Skipping:
+    def skipping(self) -> FileSkipping:
         """For predicates over the table's columns."""
         partitions: dict[int, tuple[str, str]] = {}
         paths: dict[int, tuple[str, ...]] = {}
@@ -77,7 +77,7 @@ class Scan:
                 partitions[column.id] = self.schema.physical_name(item), type_name(item)
             else:
                 paths.update(_paths(column, item, self.schema, ()))
-        return Skipping(partitions, paths)
+        return FileSkipping(partitions, paths)
 
     def path_of(self, file: AddFile) -> str:
         path = file.decoded_path
@@ -135,14 +135,14 @@ class Scan:
 class _Planner:
     """Filters on data columns in, files whose statistics allow a match out. Spark itself tests the constants."""
 
-    scan: Scan
+    scan: FileScan
     numbers: Sequence[int]
 
     def __call__(self, filters: str) -> str:
         columns = self.scan.schema.written_columns(self.scan.spark, materialized=False)
         paths = {item.id: path for column in columns for item, path in _walked(column, ())}
         implication = implied_by(_each(filters), columns)
-        skipping = Skipping({}, paths)
+        skipping = FileSkipping({}, paths)
         kept = (number for number in self.numbers if skipping.can_hold(self.scan.files[number], implication))
         return records(
             (self.scan.path_of(self.scan.files[number]), self.scan.files[number].size, self.scan.constants_of(number))
@@ -169,7 +169,7 @@ class _VectorReader:
         for batch in batches:
             for one in batch.to_pylist():
                 descriptor = one["storage"], one["path"], one["offset"], one["size"], one["cardinality"]
-                found = pa.array(positions(*descriptor, self.root), pa.int64())
+                found = pa.array(deleted_positions(*descriptor, self.root), pa.int64())
                 file = pa.repeat(pa.scalar(one["file"], pa.int64()), len(found))
                 yield pa.RecordBatch.from_arrays([file, found], schema=_POSITIONS_ARROW)
 

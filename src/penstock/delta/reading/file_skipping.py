@@ -24,7 +24,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Skipping:
+class FileSkipping:
     """How the log names columns: partition columns with their type by id, others by their path in the statistics."""
 
     partitions: Mapping[int, tuple[str, str]]

@@ -12,10 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.delta.format.actions import AddFile
-from penstock.delta.format.partition_values import directory, from_text, log_path, texts, to_text
-from penstock.delta.reading.file_scan import Scan, type_name
+from penstock.delta.format.file_paths import log_path, partition_directory
+from penstock.delta.format.partition_values import array_texts, from_text, to_text
+from penstock.delta.reading.file_scan import FileScan, type_name
 from penstock.delta.reading.partition_column_checks import Finding, Report, check_file
-from penstock.delta.writing.file_copies import copy_with
+from penstock.delta.writing.file_copies import copy_with_columns
 from penstock.errors import InvalidError, PenstockError
 from penstock.schema.columns import Column
 from penstock.spark.file_tasks import writing_tasks
@@ -30,7 +31,7 @@ Task = tuple[int, str, Mapping[str, str | None]]  # the number of a file, its pa
 
 
 @dataclass(frozen=True)
-class Copy:
+class FileCopy:
     """A new file, by its path in the table."""
 
     path: str
@@ -38,7 +39,7 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Filling:
+class Backfilled:
     """What has come of files: copies, each beside the file that it replaces, and errors by the paths of the others."""
 
     pairs: Sequence[tuple[AddFile, AddFile]] = ()
@@ -46,7 +47,7 @@ class Filling:
 
 
 @dataclass(frozen=True)
-class CheckJob:
+class VerificationJob:
     """Files in, their findings out."""
 
     data_columns: Sequence[str]
@@ -58,11 +59,11 @@ class CheckJob:
             yield _told(check_file(path, self.data_columns, self.types, expected, self._texts))
 
     def _texts(self, array: pa.Array, column: str) -> pa.StringArray:
-        return texts(array, self.types[column])
+        return array_texts(array, self.types[column])
 
 
 @dataclass(frozen=True)
-class FillJob:
+class BackfillJob:
     """Files in; out comes for each its number, and its copy with its partition columns last or why there is none."""
 
     root: str
@@ -73,62 +74,64 @@ class FillJob:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, source, values in _tasks(batches):
-            folder = directory(self.types, [values.get(name) for name in self.types])
+            folder = partition_directory(self.types, [values.get(name) for name in self.types])
             make_directory(self.root + folder)
             path = folder + new_file_name(self.write_id, ".c000.snappy", prefix="part-")
             yield _told((number, self._copied(source, path, values)))
 
-    def _copied(self, source: str, path: str, values: Mapping[str, str | None]) -> Copy | str:
+    def _copied(self, source: str, path: str, values: Mapping[str, str | None]) -> FileCopy | str:
         """The copy of a file, or the error that stood against it, which is not to stop the copies of others."""
         try:
             self._copy(source, self.root + path, values)
             with open_file(self.root + path) as file:
-                return Copy(path, file.size())
+                return FileCopy(path, file.size())
         except (PenstockError, pa.ArrowException, OSError) as error:
             delete_file(self.root + path)
             return str(error)
 
     def _copy(self, source: str, target: str, values: Mapping[str, str | None]) -> None:
         added = file_schema(self.columns, False, ids=self.field_ids)
-        copy_with(source, target, added, lambda item, rows: _repeated(values.get(item.name), item, self.types, rows))
+        copy_with_columns(
+            source, target, added, lambda item, rows: _repeated(values.get(item.name), item, self.types, rows)
+        )
 
 
-def verified(scan: Scan) -> Report:
+def verified(scan: FileScan) -> Report:
     """What is wrong with the files of a table, as the feature has it."""
     data = [scan.schema.physical_name(item) for item in scan.schema.data_fields]
-    told: list[list[Finding]] = _run(scan, CheckJob(data, _types(scan)), scan.files)
+    told: list[list[Finding]] = _run(scan, VerificationJob(data, _types(scan)), scan.files)
     findings = sorted(
         (finding for one in told for finding in one), key=lambda one: (one.path, one.kind, one.column or "")
     )
     return Report(len(scan.files), tuple(findings))
 
 
-def lacking(scan: Scan) -> list[AddFile]:
+def lacking(scan: FileScan) -> list[AddFile]:
     """The files whose partition columns are not as they should be. Those that cannot be read at all are left out."""
     wrong = {finding.path for finding in verified(scan).findings if finding.column is not None}
     return [file for file in scan.files if scan.path_of(file) in wrong]
 
 
-def filled(scan: Scan, files: Sequence[AddFile]) -> Filling:
+def filled(scan: FileScan, files: Sequence[AddFile]) -> Backfilled:
     """Copies of files with their partition columns. A vector goes along: rows keep their places."""
     partitions = len(scan.schema.partition_columns)
     columns = scan.schema.written_columns(scan.spark, materialized=True)
     write_id = new_write_id()
     own = columns[len(columns) - partitions :]
-    job = FillJob(scan.root, own, _types(scan), scan.schema.mapping != "none", write_id)
+    job = BackfillJob(scan.root, own, _types(scan), scan.schema.mapping != "none", write_id)
     with writing_tasks(scan.spark, scan.root, write_id) as written:
-        told: list[tuple[int, Copy | str]] = _run(scan, job, files)
-        copies = [(files[number], copy) for number, copy in told if isinstance(copy, Copy)]
+        told: list[tuple[int, FileCopy | str]] = _run(scan, job, files)
+        copies = [(files[number], copy) for number, copy in told if isinstance(copy, FileCopy)]
         written.tell(copy.path for _, copy in copies)
     now = int(time.time() * 1000)
     pairs = [
         (file, replace(file, path=log_path(copy.path), size=copy.size, modification_time=now, data_change=False))
         for file, copy in copies
     ]
-    return Filling(pairs, {scan.path_of(files[number]): error for number, error in told if isinstance(error, str)})
+    return Backfilled(pairs, {scan.path_of(files[number]): error for number, error in told if isinstance(error, str)})
 
 
-def _run(scan: Scan, job: CheckJob | FillJob, files: Sequence[AddFile]) -> list[Any]:
+def _run(scan: FileScan, job: VerificationJob | BackfillJob, files: Sequence[AddFile]) -> list[Any]:
     if not files:
         return []
     tasks = min(len(files), 4 * scan.spark.sparkContext.defaultParallelism)
@@ -137,7 +140,7 @@ def _run(scan: Scan, job: CheckJob | FillJob, files: Sequence[AddFile]) -> list[
     return [pickle.loads(row.told) for row in map_in_workers(given, job, _RESULT).collect()]
 
 
-def _types(scan: Scan) -> dict[str, str]:
+def _types(scan: FileScan) -> dict[str, str]:
     return {scan.schema.physical_name(item): type_name(item) for item in scan.schema.partition_fields}
 
 

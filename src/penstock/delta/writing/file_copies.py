@@ -28,7 +28,7 @@ _OF_THE_OLD_COLUMNS = (b"ARROW:schema", b"org.apache.spark.sql.parquet.row.metad
 _TYPE_FIELDS = ("Type", "isAdjustedToUTC", "timeUnit", "bitWidth", "isSigned", "precision", "scale")
 
 
-def copy_with(source: str, target: str, added: pa.Schema, constant: Constant) -> None:
+def copy_with_columns(source: str, target: str, added: pa.Schema, constant: Constant) -> None:
     """Copy a file; the columns of `added` stand last, in place of those of these names that the file has.
 
     The finished copy is read again: a PenstockError where a row, a value or a type of another column is not as it was.

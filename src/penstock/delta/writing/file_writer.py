@@ -13,8 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.delta.format.actions import AddFile
-from penstock.delta.format.file_statistics import stats_json
-from penstock.delta.format.partition_values import directory, log_path, texts
+from penstock.delta.format.file_paths import log_path, partition_directory
+from penstock.delta.format.file_statistics import statistics_json
+from penstock.delta.format.partition_values import array_texts
 from penstock.delta.format.schema import TableSchema
 from penstock.delta.reading.file_scan import type_name
 from penstock.delta.writing.row_rules import enforced
@@ -32,17 +33,17 @@ _OPTIONS = FileOptions(target_file_size=_FILE_SIZE, row_group_size=1_048_576, ro
 
 
 @dataclass(frozen=True)
-class LogText:
+class LogTexts:
     """Partition values as the log writes them; '' is NULL."""
 
     type_name: str
 
     def values(self, array: pa.Array, type: Type) -> pa.StringArray:
-        return texts(array, self.type_name)
+        return array_texts(array, self.type_name)
 
 
 @dataclass(frozen=True)
-class Writer:
+class FileWriter:
     """What writes the files of a table, with or without its partition columns."""
 
     spark: SparkSession
@@ -77,7 +78,7 @@ class Writer:
             prefix="part-",
             suffix=".c000.snappy",
             field_ids=self.schema.mapping != "none",
-            folder=directory,
+            folder=partition_directory,
         )
         carried, decimals = with_decimals_as_longs(ordered)
         keys = [F.col(name) for name in carried.columns[len(columns) - partitions :]]
@@ -107,7 +108,7 @@ class Writer:
     def _keys(self, columns: Sequence[Column]) -> tuple[PartitionKey, ...]:
         first = len(columns) - len(self.schema.partition_columns)
         return tuple(
-            PartitionKey(first + i, columns[first + i].type, LogText(type_name(item)))
+            PartitionKey(first + i, columns[first + i].type, LogTexts(type_name(item)))
             for i, item in enumerate(self.schema.partition_fields)
         )
 
@@ -120,5 +121,5 @@ class Writer:
             file.size,
             int(time.time() * 1000),
             data_change,
-            stats_json(file, data, self.indexed_columns),
+            statistics_json(file, data, self.indexed_columns),
         )

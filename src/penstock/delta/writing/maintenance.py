@@ -15,7 +15,7 @@ from penstock.delta.format.features import check_writable
 from penstock.delta.format.properties import retention as retention_of
 from penstock.delta.log.commits import commit
 from penstock.delta.log.links import linked_into, with_link
-from penstock.delta.log.table_log import Log
+from penstock.delta.log.table_log import TableLog
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.storage.filesystems import delete_file, is_file
 from penstock.storage.paths import folder, is_local
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _THREADS = 16
 
 
-def checkpoint(log: Log) -> None:
+def checkpoint(log: TableLog) -> None:
     """Write a checkpoint of the latest version, which spares readers the commits before it.
 
     It may leave old transactions out: links that older versions of Penstock noted so become a property before.
@@ -39,7 +39,7 @@ def checkpoint(log: Log) -> None:
 
 
 def vacuum(
-    log: Log,
+    log: TableLog,
     *,
     retention: timedelta | None = None,
     dry_run: bool = False,
@@ -72,7 +72,7 @@ def vacuum(
     return gone
 
 
-def _deleted(log: Log, paths: Sequence[str], before: float) -> list[str]:
+def _deleted(log: TableLog, paths: Sequence[str], before: float) -> list[str]:
     """Delete files, but none that came back into the table meanwhile; the log tells how it ended, however it did."""
     status = "FAILED"
     deleted: list[str] = []
@@ -88,14 +88,14 @@ def _deleted(log: Log, paths: Sequence[str], before: float) -> list[str]:
     return deleted
 
 
-def _there(log: Log, paths: Sequence[str]) -> list[str]:
+def _there(log: TableLog, paths: Sequence[str]) -> list[str]:
     """Those of the files that exist: deltalake also finds those that an earlier vacuum deleted."""
     with ThreadPoolExecutor(_THREADS) as pool:
         exist = pool.map(is_file, (folder(log.path) + path for path in paths))
         return [path for path, is_there in zip(paths, exist, strict=True) if is_there]
 
 
-def _unneeded(log: Log, paths: Iterable[str], before: float) -> list[str]:
+def _unneeded(log: TableLog, paths: Iterable[str], before: float) -> list[str]:
     """Those of the files in the table's directory that are not in the table, and were last removed before a time.
 
     deltalake judges every removal by itself. But a file may have been removed long ago, come back, and have gone again
@@ -128,7 +128,7 @@ def _one_name(path: str) -> str:
     return path.replace("s3a://", "s3://", 1)
 
 
-def _deltalake(log: Log) -> DeltaTable:
+def _deltalake(log: TableLog) -> DeltaTable:
     try:
         from deltalake import DeltaTable
     except ImportError as error:
