@@ -158,8 +158,7 @@ class Writer:
 
 
 def _schema(snapshot: LogSnapshot) -> TableSchema:
-    metadata = snapshot.metadata
-    return TableSchema.of(metadata.schema_string, metadata.partition_columns, dict(metadata.configuration))
+    return TableSchema.of(snapshot.metadata)
 
 
 def in_order(rows: Iterable[Any]) -> list[Row]:

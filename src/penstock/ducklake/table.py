@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
@@ -36,9 +36,6 @@ from penstock.schema.columns import Column
 from penstock.spark.column_assignment import as_column
 from penstock.spark.types import has_nanoseconds
 from penstock.spark.write_job import Distribution
-
-if TYPE_CHECKING:
-    from penstock.delta import DeltaTable
 
 Bound = Version | str | datetime
 _FILES = """data_file string, data_file_size_bytes long, data_file_footer_size long, data_file_encryption_key binary,
@@ -182,7 +179,7 @@ class Table(TableDefinition):
             added_files.add(transaction, self.lake.spark, self._target(transaction), given, rules)
         return transaction.snapshot
 
-    def add_delta(self, table: DeltaTable) -> Snapshot | None:
+    def add_delta(self, table: added_files.LinkableTable) -> Snapshot | None:
         """Link the live files of a Delta table's newest version into this one, which has the same columns by name.
 
         How either is partitioned does not matter: every file must hold its partition columns, as those of a table

@@ -26,7 +26,8 @@ from penstock.delta.format.actions import Action, AddFile, DomainMetadata, Metad
 from penstock.delta.format.features import with_materialized
 from penstock.delta.format.file_paths import log_path, partition_directory
 from penstock.delta.format.partition_values import to_text
-from penstock.delta.log.commits import Committed, ReadSet, commit, everything_read, nothing_read
+from penstock.delta.log.commits import Committed, commit
+from penstock.delta.log.conflicts import ReadSet, everything_read, nothing_read
 from penstock.delta.log.table_log import LogSnapshot, TableLog
 from penstock.delta.writing.maintenance import checkpoint
 from penstock.errors import ConflictError, InvalidError, UnsupportedError
@@ -79,9 +80,9 @@ def _file(name: str, partition: str = "a") -> AddFile:
 
 
 def _append(
-    log: TableLog, *actions: Action, base: LogSnapshot | None = None, read: ReadSet = nothing_read
+    log: TableLog, *actions: Action, base: LogSnapshot | None = None, read_set: ReadSet = nothing_read
 ) -> Committed:
-    return commit(log, base or log.snapshot(), actions, "WRITE", {"mode": "Append"}, read=read)
+    return commit(log, base or log.snapshot(), actions, "WRITE", {"mode": "Append"}, read_set=read_set)
 
 
 @pytest.mark.parametrize("materialized", [False, True])
@@ -153,7 +154,7 @@ def test_the_commit_tells_about_itself(tmp_path: Path) -> None:
     assert abs(info["timestamp"] / 1000 - time.time()) < 60
     latest = log.snapshot()
     file = latest.files["f", None]
-    commit(log, latest, [file.removed(0)], "DELETE", {}, read=everything_read)
+    commit(log, latest, [file.removed(0)], "DELETE", {}, read_set=everything_read)
     assert log.history(1)[0].info["isBlindAppend"] is False
     assert DeltaTable(tmp_path).history(1)[0]["operation"] == "DELETE"
     assert log.snapshot().files == {}
@@ -168,7 +169,7 @@ def _of_b(file: AddFile) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("winner", "ours", "read", "conflict"),
+    ("winner", "ours", "read_set", "conflict"),
     [
         ([_NEW], [_OTHER], nothing_read, None),
         ([_NEW], [_OTHER], _of_b, None),
@@ -203,7 +204,7 @@ def _of_b(file: AddFile) -> bool:
     ],
 )
 def test_conflicts(
-    tmp_path: Path, winner: list[Action], ours: list[Action], read: ReadSet, conflict: str | None
+    tmp_path: Path, winner: list[Action], ours: list[Action], read_set: ReadSet, conflict: str | None
 ) -> None:
     log = _created(tmp_path)
     _append(log, _ONE, _TWO)
@@ -211,10 +212,10 @@ def test_conflicts(
     _append(log, *winner, base=base)
     _append(log, _file("later", "c"), base=log.snapshot()) if conflict else None
     if conflict is None:
-        assert _append(log, *ours, base=base, read=read) == Committed(3)
+        assert _append(log, *ours, base=base, read_set=read_set) == Committed(3)
     else:
         with pytest.raises(ConflictError, match=conflict):
-            _append(log, *ours, base=base, read=read)
+            _append(log, *ours, base=base, read_set=read_set)
         assert log.latest_version() == 3
     assert not list((tmp_path / "_delta_log").glob(".*"))
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
+from penstock.delta.format.actions import Metadata
 from penstock.errors import InvalidError, NotFoundError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.spark.schemas import SchemaLike, columns_of, struct_of
@@ -33,9 +34,11 @@ class TableSchema:
     mapping: str = "none"
 
     @classmethod
-    def of(cls, schema_string: str, partition_columns: Sequence[str], configuration: dict[str, str]) -> TableSchema:
-        mode = configuration.get("delta.columnMapping.mode", "none")
-        return cls(T.StructType.fromJson(json.loads(schema_string)), tuple(partition_columns), mode)
+    def of(cls, metadata: Metadata) -> TableSchema:
+        """Reads the schema of a table from its metadata in the log."""
+        mode = metadata.configuration.get("delta.columnMapping.mode", "none")
+        struct = T.StructType.fromJson(json.loads(metadata.schema_string))
+        return cls(struct, tuple(metadata.partition_columns), mode)
 
     @cached_property
     def data_fields(self) -> list[T.StructField]:
@@ -46,7 +49,13 @@ class TableSchema:
         """In the order of the partition columns."""
         return [self.struct[name] for name in self.partition_columns]
 
+    @cached_property
+    def partition_types(self) -> dict[str, str]:
+        """The names of the partition columns' types in Delta's schemas, by the columns' names in files."""
+        return {self.physical_name(field): type_name(field) for field in self.partition_fields}
+
     def physical_name(self, field: T.StructField) -> str:
+        """Returns the name of a column, or of a field of a struct, in files and in the log."""
         return str(field.metadata[_PHYSICAL_NAME]) if self.mapping != "none" else field.name
 
     def read_schema(self) -> T.StructType:
@@ -56,6 +65,10 @@ class TableSchema:
         make values of the NULLs that other writers have let through.
         """
         return T.StructType([self._physical(field) for field in self.data_fields])
+
+    def physical_struct(self) -> T.StructType:
+        """Returns all columns in the table's order, under the names that they have in files."""
+        return T.StructType(self._physical_fields(self.struct.fields))
 
     def written_columns(self, spark: SparkSession, *, materialized: bool) -> tuple[Column, ...]:
         """The columns of a new file: the data columns, and last the partition columns where files hold them."""
@@ -90,6 +103,11 @@ class TableSchema:
             case T.MapType():
                 return T.MapType(self._physical_type(kind.keyType), self._physical_type(kind.valueType))
         return kind
+
+
+def type_name(field: T.StructField) -> str:
+    """Returns the name of a primitive type in Delta's schemas."""
+    return str(field.dataType.jsonValue())
 
 
 def with_nulls(kind: T.DataType) -> T.DataType:

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -29,6 +29,7 @@ from penstock.delta.format.actions import (
 )
 from penstock.delta.format.features import check_readable
 from penstock.delta.format.properties import IN_COMMIT_TIMESTAMPS
+from penstock.delta.format.times import from_milliseconds
 from penstock.errors import NotFoundError, PenstockError, UnsupportedError
 from penstock.storage.filesystems import Listed, list_directory, open_file, read_bytes
 from penstock.storage.paths import absolute, folder
@@ -254,12 +255,14 @@ class TableLog:
         if metadata.enables(IN_COMMIT_TIMESTAMPS) and version >= since and version in listing.commits:
             told = self.info(version).get("inCommitTimestamp")
             if told is not None:
-                return moment(told)
+                return from_milliseconds(told)
         if version in listing.modified:
-            return moment(listing.modified[version])
+            return from_milliseconds(listing.modified[version])
         if version in listing.checkpoints:
-            return moment(max(file.modified for file in listing.checkpoints[version]))
-        return moment(max((time for before, time in listing.modified.items() if before < version), default=0))
+            return from_milliseconds(max(file.modified for file in listing.checkpoints[version]))
+        return from_milliseconds(
+            max((time for before, time in listing.modified.items() if before < version), default=0)
+        )
 
 
 @dataclass
@@ -332,11 +335,6 @@ def _available(listing: LogListing) -> str:
     if listing.earliest < 0:
         return "its first commit and all checkpoints are gone"
     return f"there are the versions {listing.earliest} to {listing.latest}"
-
-
-def moment(milliseconds: int) -> datetime:
-    """A time of the log, in milliseconds since 1970."""
-    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)
 
 
 def _aware(time: datetime) -> datetime:

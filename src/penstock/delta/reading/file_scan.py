@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
@@ -16,7 +16,8 @@ from pyspark.sql import types as T  # noqa: N812
 from penstock.delta.format.actions import AddFile
 from penstock.delta.format.deletion_vectors import deleted_positions
 from penstock.delta.format.partition_values import from_text, to_text
-from penstock.delta.format.schema import TableSchema, with_nulls
+from penstock.delta.format.schema import TableSchema, type_name, with_nulls
+from penstock.delta.log.table_log import LogSnapshot, TableLog
 from penstock.delta.reading.file_skipping import FileSkipping
 from penstock.predicates import Implication, Nothing, implied_by
 from penstock.schema.columns import Column
@@ -41,6 +42,11 @@ class FileScan:
     schema: TableSchema
     files: tuple[AddFile, ...]
 
+    @classmethod
+    def of(cls, spark: SparkSession, log: TableLog, snapshot: LogSnapshot) -> FileScan:
+        """Returns the scan of all files of a version."""
+        return cls(spark, log.root, TableSchema.of(snapshot.metadata), tuple(snapshot.files.values()))
+
     def only(self, files: Iterable[AddFile]) -> FileScan:
         return replace(self, files=tuple(files))
 
@@ -62,6 +68,11 @@ class FileScan:
         if recorder.filters is None:
             return Nothing()  # Spark has found that no row can pass
         return implied_by(_each(recorder.filters), self.columns)
+
+    def file_test(self, predicate: SparkColumn) -> Callable[[AddFile], bool]:
+        """Returns what tells of a file whether it can hold a row that a predicate is true for."""
+        implication = self.implied(predicate)
+        return lambda file: self.skipping.can_hold(file, implication)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -172,11 +183,6 @@ class _VectorReader:
                 found = pa.array(deleted_positions(*descriptor, self.root), pa.int64())
                 file = pa.repeat(pa.scalar(one["file"], pa.int64()), len(found))
                 yield pa.RecordBatch.from_arrays([file, found], schema=_POSITIONS_ARROW)
-
-
-def type_name(item: T.StructField) -> str:
-    """The name of a primitive type in Delta's schemas."""
-    return str(item.dataType.jsonValue())
 
 
 def _constant(number: int) -> str:

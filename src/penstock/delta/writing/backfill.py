@@ -1,33 +1,34 @@
-"""Partition columns inside data files: whether they are there as they should, and files that get them, by tasks."""
+"""Copies data files that lack their partition columns, with the log's values, and commits the copies."""
 
 from __future__ import annotations
 
-import json
-import pickle
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from penstock.delta.format.actions import AddFile
 from penstock.delta.format.file_paths import log_path, partition_directory
-from penstock.delta.format.partition_values import array_texts, from_text, to_text
-from penstock.delta.reading.file_scan import FileScan, type_name
-from penstock.delta.reading.partition_column_checks import Finding, Report, check_file
+from penstock.delta.format.partition_values import from_text
+from penstock.delta.format.times import now_milliseconds
+from penstock.delta.log.commits import writable_snapshot
+from penstock.delta.log.table_log import TableLog
+from penstock.delta.reading.file_jobs import file_tasks, result, run_on_files
+from penstock.delta.reading.file_scan import FileScan
+from penstock.delta.reading.verification import verify_files
+from penstock.delta.writing.file_commits import commit_copies
 from penstock.delta.writing.file_copies import copy_with_columns
-from penstock.errors import InvalidError, PenstockError
+from penstock.errors import ConflictError, PenstockError
 from penstock.schema.columns import Column
 from penstock.spark.file_tasks import writing_tasks
-from penstock.spark.workers import map_in_workers
 from penstock.storage.filesystems import delete_file, make_directory, open_file
 from penstock.storage.parquet.names import new_file_name, new_write_id
 from penstock.storage.parquet.schema import file_schema
 
-_TASK = "number bigint, path string, partition_values string"
-_RESULT = "told binary"
-Task = tuple[int, str, Mapping[str, str | None]]  # the number of a file, its path, and its values in the log
+_FILES_A_COMMIT = 1000
+_FILES_NAMED = 10  # in an error
+_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -39,32 +40,16 @@ class FileCopy:
 
 
 @dataclass(frozen=True)
-class Backfilled:
-    """What has come of files: copies, each beside the file that it replaces, and errors by the paths of the others."""
+class CopiedFiles:
+    """The files that were copied, each with its copy, and errors by the paths of those that could not be."""
 
     pairs: Sequence[tuple[AddFile, AddFile]] = ()
-    left: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class VerificationJob:
-    """Files in, their findings out."""
-
-    data_columns: Sequence[str]
-    types: Mapping[str, str]  # of the partition columns, by their names in files
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _, path, values in _tasks(batches):
-            expected = {name: _in_our_form(values.get(name), kind) for name, kind in self.types.items()}
-            yield _told(check_file(path, self.data_columns, self.types, expected, self._texts))
-
-    def _texts(self, array: pa.Array, column: str) -> pa.StringArray:
-        return array_texts(array, self.types[column])
+    errors: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class BackfillJob:
-    """Files in; out comes for each its number, and its copy with its partition columns last or why there is none."""
+    """Copies each file with its partition columns last: files in; their numbers and copies, or errors, out."""
 
     root: str
     columns: Sequence[Column]  # the partition columns, as a new file has them
@@ -73,14 +58,15 @@ class BackfillJob:
     write_id: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for number, source, values in _tasks(batches):
+        """Yields the number of each file that a task was given, with its copy or the error that stopped it."""
+        for number, source, values in file_tasks(batches):
             folder = partition_directory(self.types, [values.get(name) for name in self.types])
             make_directory(self.root + folder)
             path = folder + new_file_name(self.write_id, ".c000.snappy", prefix="part-")
-            yield _told((number, self._copied(source, path, values)))
+            yield result((number, self._copied(source, path, values)))
 
     def _copied(self, source: str, path: str, values: Mapping[str, str | None]) -> FileCopy | str:
-        """The copy of a file, or the error that stood against it, which is not to stop the copies of others."""
+        """Returns the copy of a file, or the error that stood against it, which is not to stop the copies of others."""
         try:
             self._copy(source, self.root + path, values)
             with open_file(self.root + path) as file:
@@ -91,79 +77,76 @@ class BackfillJob:
 
     def _copy(self, source: str, target: str, values: Mapping[str, str | None]) -> None:
         added = file_schema(self.columns, False, ids=self.field_ids)
-        copy_with_columns(
-            source, target, added, lambda item, rows: _repeated(values.get(item.name), item, self.types, rows)
+
+        def constant(item: pa.Field, rows: int) -> pa.Array:
+            return _repeated(values.get(item.name), item, self.types, rows)
+
+        copy_with_columns(source, target, added, constant)
+
+
+def backfill(spark: SparkSession, log: TableLog) -> int:
+    """Replaces the files whose partition columns are not as they should be by copies, and returns the newest version.
+
+    Each commit takes some of the files, so that what is done stays done. A PenstockError names the files that could not
+    be copied, when all others are.
+    """
+    scan = FileScan.of(spark, log, writable_snapshot(log))
+    paths = [file.decoded_path for file in _files_to_backfill(scan)]
+    errors: dict[str, str] = {}
+    for start in range(0, len(paths), _FILES_A_COMMIT):
+        errors |= _backfill_files(spark, log, frozenset(paths[start : start + _FILES_A_COMMIT]))
+    if errors:
+        named = "; ".join(f"{path}: {error}" for path, error in sorted(errors.items())[:_FILES_NAMED])
+        raise PenstockError(
+            f"{len(errors)} of the files of Delta table {log.path} could not be copied and stay as they are (all "
+            f"others have their partition columns); overwrite their rows with Spark: {named}"
         )
+    return log.latest_version()
 
 
-def verified(scan: FileScan) -> Report:
-    """What is wrong with the files of a table, as the feature has it."""
-    data = [scan.schema.physical_name(item) for item in scan.schema.data_fields]
-    told: list[list[Finding]] = _run(scan, VerificationJob(data, _types(scan)), scan.files)
-    findings = sorted(
-        (finding for one in told for finding in one), key=lambda one: (one.path, one.kind, one.column or "")
-    )
-    return Report(len(scan.files), tuple(findings))
+def _backfill_files(spark: SparkSession, log: TableLog, paths: Collection[str]) -> Mapping[str, str]:
+    """Commits copies of those of the files that are still in the table; returns errors by the paths of the others."""
+    for _ in range(_TRIES):
+        base = writable_snapshot(log)
+        scan = FileScan.of(spark, log, base)
+        copied = _copy_files(scan, [file for file in scan.files if file.decoded_path in paths])
+        if not copied.pairs:
+            return copied.errors
+        try:
+            commit_copies(log, base, copied.pairs)
+            return copied.errors
+        except ConflictError as error:
+            conflict = error  # a file has gone meanwhile: look again
+    raise conflict
 
 
-def lacking(scan: FileScan) -> list[AddFile]:
-    """The files whose partition columns are not as they should be. Those that cannot be read at all are left out."""
-    wrong = {finding.path for finding in verified(scan).findings if finding.column is not None}
+def _files_to_backfill(scan: FileScan) -> list[AddFile]:
+    """Returns the files whose partition columns are not as they should be, without those that cannot be read at all."""
+    wrong = {finding.path for finding in verify_files(scan).findings if finding.column is not None}
     return [file for file in scan.files if scan.path_of(file) in wrong]
 
 
-def filled(scan: FileScan, files: Sequence[AddFile]) -> Backfilled:
-    """Copies of files with their partition columns. A vector goes along: rows keep their places."""
+def _copy_files(scan: FileScan, files: Sequence[AddFile]) -> CopiedFiles:
+    """Copies files with their partition columns. A deletion vector goes along: rows keep their places."""
     partitions = len(scan.schema.partition_columns)
     columns = scan.schema.written_columns(scan.spark, materialized=True)
     write_id = new_write_id()
     own = columns[len(columns) - partitions :]
-    job = BackfillJob(scan.root, own, _types(scan), scan.schema.mapping != "none", write_id)
+    job = BackfillJob(scan.root, own, scan.schema.partition_types, scan.schema.mapping != "none", write_id)
     with writing_tasks(scan.spark, scan.root, write_id) as written:
-        told: list[tuple[int, FileCopy | str]] = _run(scan, job, files)
+        told: list[tuple[int, FileCopy | str]] = run_on_files(scan, job, files)
         copies = [(files[number], copy) for number, copy in told if isinstance(copy, FileCopy)]
         written.tell(copy.path for _, copy in copies)
-    now = int(time.time() * 1000)
+    now = now_milliseconds()
     pairs = [
         (file, replace(file, path=log_path(copy.path), size=copy.size, modification_time=now, data_change=False))
         for file, copy in copies
     ]
-    return Backfilled(pairs, {scan.path_of(files[number]): error for number, error in told if isinstance(error, str)})
-
-
-def _run(scan: FileScan, job: VerificationJob | BackfillJob, files: Sequence[AddFile]) -> list[Any]:
-    if not files:
-        return []
-    tasks = min(len(files), 4 * scan.spark.sparkContext.defaultParallelism)
-    rows = [(number, scan.path_of(file), json.dumps(dict(file.partition_values))) for number, file in enumerate(files)]
-    given = scan.spark.createDataFrame(rows, _TASK).repartition(tasks)
-    return [pickle.loads(row.told) for row in map_in_workers(given, job, _RESULT).collect()]
-
-
-def _types(scan: FileScan) -> dict[str, str]:
-    return {scan.schema.physical_name(item): type_name(item) for item in scan.schema.partition_fields}
-
-
-def _tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[Task]:
-    for batch in batches:
-        for row in batch.to_pylist():
-            yield row["number"], row["path"], json.loads(row["partition_values"])
-
-
-def _told(value: object) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict({"told": [pickle.dumps(value)]})
-
-
-def _in_our_form(text: str | None, type_name: str) -> str | None:
-    """A partition value of the log as Penstock would write it: others write the same value in other forms."""
-    try:
-        return to_text(from_text(text, type_name), type_name)
-    except InvalidError:
-        return text  # no value at all: whatever is in the file differs from it
+    return CopiedFiles(pairs, {scan.path_of(files[number]): error for number, error in told if isinstance(error, str)})
 
 
 def _repeated(text: str | None, item: pa.Field, types: Mapping[str, str], rows: int) -> pa.Array:
-    """A partition value as often as a file has rows."""
+    """Returns a partition value as often as a file has rows."""
     value = from_text(text, types[item.name])
     if value is None:
         return pa.nulls(rows, item.type)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,12 +12,15 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.delta.format.actions import AddFile
+from penstock.delta.format.features import materializes
 from penstock.delta.format.file_paths import log_path, partition_directory
 from penstock.delta.format.file_statistics import statistics_json
 from penstock.delta.format.partition_values import array_texts
-from penstock.delta.format.schema import TableSchema
-from penstock.delta.reading.file_scan import type_name
-from penstock.delta.writing.row_rules import enforced
+from penstock.delta.format.properties import indexed_columns
+from penstock.delta.format.schema import TableSchema, check_supported, type_name
+from penstock.delta.format.times import now_milliseconds
+from penstock.delta.log.table_log import LogSnapshot, TableLog
+from penstock.delta.writing.row_rules import enforced, failing
 from penstock.errors import InvalidError
 from penstock.schema.columns import Column
 from penstock.schema.statistics import WrittenFile
@@ -52,8 +54,15 @@ class FileWriter:
     materialized: bool
     indexed_columns: int | None  # how many of the first have statistics
 
-    def given(self, frame: DataFrame) -> DataFrame:
-        """The rows with the table's columns, which go by name; those that are not given are NULL."""
+    @classmethod
+    def of(cls, spark: SparkSession, log: TableLog, snapshot: LogSnapshot) -> FileWriter:
+        """Returns the writer of new files after a version; an UnsupportedError names a type that it cannot write."""
+        schema = TableSchema.of(snapshot.metadata)
+        check_supported(spark, schema)
+        return cls(spark, log.root, schema, materializes(snapshot.protocol), indexed_columns(snapshot.metadata))
+
+    def to_table_columns(self, frame: DataFrame) -> DataFrame:
+        """Gives rows the table's columns, which go by name; those that are not given are NULL."""
         given = {name.lower() for name in frame.columns}
         for item in self.schema.struct.fields:
             if not item.nullable and item.name.lower() not in given:
@@ -73,7 +82,7 @@ class FileWriter:
             columns=written,
             directory=self.root,
             options=_OPTIONS,
-            partition_names=tuple(self.schema.physical_name(item) for item in self.schema.partition_fields),
+            partition_names=tuple(self.schema.partition_types),
             extra_columns=0 if self.materialized else partitions,
             prefix="part-",
             suffix=".c000.snappy",
@@ -97,13 +106,12 @@ class FileWriter:
             partition = item.name in self.schema.partition_columns
             if partition and isinstance(item.dataType, T.StringType | T.BinaryType):
                 column = F.when(F.length(column) > 0, column)
-            return column if item.nullable or not partition else F.coalesce(column, self._no_null(item))
+            return column if item.nullable or not partition else F.coalesce(column, self._refused_null(item))
 
         return numbered.select(*(value(item).alias(f"v{i}") for i, item in enumerate(fields)))
 
-    def _no_null(self, item: T.StructField) -> SparkColumn:
-        message = f"penstock.errors.InvalidError: {self.root}: column {item.name!r} takes no NULL, nor ''"
-        return F.raise_error(F.lit(message)).cast(item.dataType)
+    def _refused_null(self, item: T.StructField) -> SparkColumn:
+        return failing(f"{self.root}: column {item.name!r} takes no NULL, nor ''", item.dataType)
 
     def _keys(self, columns: Sequence[Column]) -> tuple[PartitionKey, ...]:
         first = len(columns) - len(self.schema.partition_columns)
@@ -114,12 +122,11 @@ class FileWriter:
 
     def _added(self, file: WrittenFile, columns: Sequence[Column], data_change: bool) -> AddFile:
         data = columns[: len(columns) - len(self.schema.partition_columns)]
-        names = [self.schema.physical_name(item) for item in self.schema.partition_fields]
         return AddFile(
             log_path(file.path),
-            dict(zip(names, file.partition_values, strict=True)),
+            dict(zip(self.schema.partition_types, file.partition_values, strict=True)),
             file.size,
-            int(time.time() * 1000),
+            now_milliseconds(),
             data_change,
             statistics_json(file, data, self.indexed_columns),
         )

@@ -79,7 +79,7 @@ def _deleted(log: TableLog, paths: Sequence[str], before: float) -> list[str]:
     try:
         deleted = _unneeded(log, paths, before)
         with ThreadPoolExecutor(_THREADS) as pool:
-            list(pool.map(delete_file, (folder(log.path) + path for path in deleted)))
+            list(pool.map(delete_file, (log.root + path for path in deleted)))
         status = "COMPLETED"
     finally:
         left = _there(log, deleted) if status == "FAILED" else []
@@ -91,7 +91,7 @@ def _deleted(log: TableLog, paths: Sequence[str], before: float) -> list[str]:
 def _there(log: TableLog, paths: Sequence[str]) -> list[str]:
     """Those of the files that exist: deltalake also finds those that an earlier vacuum deleted."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        exist = pool.map(is_file, (folder(log.path) + path for path in paths))
+        exist = pool.map(is_file, (log.root + path for path in paths))
         return [path for path, is_there in zip(paths, exist, strict=True) if is_there]
 
 

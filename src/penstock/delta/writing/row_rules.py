@@ -12,6 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.delta.format.schema import BOUNDED_TEXT
 from penstock.errors import UnsupportedError
+from penstock.spark.column_assignment import quoted
 
 Test = Callable[[SparkColumn], SparkColumn]
 Reach = Callable[[SparkColumn, Test], SparkColumn]  # whether a member of a value passes a test
@@ -30,6 +31,19 @@ def enforced(rows: DataFrame, struct: T.StructType, table: str) -> DataFrame:
     return numbered.select(*values)
 
 
+def satisfying(rows: DataFrame, predicate: SparkColumn, text: str) -> DataFrame:
+    """Returns rows of which one that does not satisfy a predicate makes the job fail; `text` is the predicate."""
+    first, *others = rows.columns
+    message = f"a row of the DataFrame does not satisfy {text}, which it is to replace"
+    checked = F.when(predicate, F.col(quoted(first))).otherwise(failing(message, rows.schema[0].dataType))
+    return rows.select(checked.alias(first), *(F.col(quoted(name)) for name in others))
+
+
+def failing(message: str, kind: T.DataType) -> SparkColumn:
+    """Returns a value of a type whose computation makes the job fail with an InvalidError."""
+    return F.raise_error(F.lit(f"penstock.errors.InvalidError: {message}")).cast(kind)
+
+
 def _enforced(value: SparkColumn, item: T.StructField, table: str) -> SparkColumn:
     if BOUNDED_TEXT in item.metadata:
         value = _fitting(value, item, table)
@@ -37,9 +51,9 @@ def _enforced(value: SparkColumn, item: T.StructField, table: str) -> SparkColum
     if not tests:
         return value
     path, test = tests[0]
-    checked = F.when(test(value), _failure(f"{table}: column {path!r} takes no NULL", item))
+    checked = F.when(test(value), failing(f"{table}: column {path!r} takes no NULL", item.dataType))
     for path, test in tests[1:]:
-        checked = checked.when(test(value), _failure(f"{table}: column {path!r} takes no NULL", item))
+        checked = checked.when(test(value), failing(f"{table}: column {path!r} takes no NULL", item.dataType))
     return checked.otherwise(value)
 
 
@@ -84,13 +98,9 @@ def _fitting(value: SparkColumn, item: T.StructField, table: str) -> SparkColumn
             f"{table}: column {item.name!r} is a {declared}, whose lengths Penstock does not enforce; write with Spark"
         )
     longest = int(bounded[2])
-    failure = _failure(f"{table}: a value of column {item.name!r} is longer than its {declared}", item)
+    failure = failing(f"{table}: a value of column {item.name!r} is longer than its {declared}", item.dataType)
     cut = F.when(F.length(value) <= longest, value).when(
         F.length(F.rtrim(value)) <= longest, F.substring(value, 1, longest)
     )
     fitting = cut.when(value.isNotNull(), failure)
     return F.rpad(fitting, longest, " ") if bounded[1] == "char" else fitting
-
-
-def _failure(message: str, item: T.StructField) -> SparkColumn:
-    return F.raise_error(F.lit(f"penstock.errors.InvalidError: {message}")).cast(item.dataType)
