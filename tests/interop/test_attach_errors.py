@@ -150,7 +150,13 @@ def test_password_in_no_repr(mysql_server: MariaDBServer, mysql_catalog: MySQLCa
     )
     uri = f"ducklake:mysql:db={mysql_catalog.database} socket={mysql_server.socket} user=reader password={SECRET}"
     with penstock.attach(uri, read_only=True, spark=spark) as lake:
-        shown = [repr(lake), str(lake), repr(lake.table("t")), repr(lake.catalog), repr(lake.settings().collect())]
+        shown = [
+            repr(lake),
+            str(lake),
+            repr(lake.table("t")),
+            repr(lake._attachment.catalog),
+            repr(lake.settings().collect()),
+        ]
         with pytest.raises(penstock.NotFoundError) as caught:
             lake.table("none")
     assert SECRET not in "".join(shown) + _everything_said(caught.value)

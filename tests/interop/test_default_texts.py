@@ -8,12 +8,12 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.ducklake.model.column_defaults import with_default
 from penstock.ducklake.model.schema_evolution import column_rows
+from penstock.ducklake.reading.row_conversion import Reading
 from penstock.ducklake.writing.insert_defaults import default_expression, default_of
+from penstock.ducklake.writing.table_schemas import new_table
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.schema.types import parse_type
-from penstock.spark.schemas import columns_of
-from penstock.spark.types import Reading
 from support.catalogs import Catalog
 from support.compare import assert_contents, query
 from support.reference import METADATA, Reference, quote
@@ -69,7 +69,7 @@ def test_the_catalog_says_what_the_extension_says(duckdb_catalog: Catalog, spark
         expected = reference.rows(
             f"SELECT column_name, column_type, {DEFAULTS} FROM {METADATA}.ducklake_column ORDER BY column_id"
         )
-    rows = column_rows(columns_of(spark, ours))
+    rows = column_rows(new_table(spark, ours).columns)
     actual = [
         (r.name, r.type, r.initial_default, r.default_value, r.default_value_type, r.default_value_dialect)
         for r in rows

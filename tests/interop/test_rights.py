@@ -72,7 +72,7 @@ def test_tables_that_were_made_after_the_grant(rights: Rights, spark: SparkSessi
         else:  # where rights on a database hold for all tables that come
             database = rights.everywhere.removesuffix(".*")
             with penstock.attach(rights.catalog.uri, spark=spark) as lake:
-                for name in sorted(lake.catalog.database.tables("ducklake_")):
+                for name in sorted(lake._attachment.catalog.database.tables("ducklake_")):
                     rights.grant("SELECT", f"{database}.{name}")
 
     made_later(rights, spark, grant)
@@ -99,7 +99,7 @@ def test_a_writer_who_may_not_make_tables(rights: Rights, spark: SparkSession) -
         rights.administer("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
     rights.grant("SELECT, INSERT, UPDATE, DELETE")
     with penstock.attach(rights.uri, spark=spark) as lake:
-        tables = lake.catalog.database.tables("ducklake_")
+        tables = lake._attachment.catalog.database.tables("ducklake_")
         lake.table("old").append(one)  # where there is a table for it
         assert lake.table("old").files().count() == 0
         with lake.transaction():
@@ -109,7 +109,7 @@ def test_a_writer_who_may_not_make_tables(rights: Rights, spark: SparkSession) -
         lake.table("old").add_column("note STRING DEFAULT 'none'")
         lake.table("old").append(spark.sql("SELECT CAST(2 AS BIGINT) AS id, 'x' AS note"))
         assert lake.table("old").files().count() == 1
-        assert lake.catalog.database.tables("ducklake_") == tables
+        assert lake._attachment.catalog.database.tables("ducklake_") == tables
     with rights.catalog.reference() as reference:
         assert reference.rows("FROM old ORDER BY id") == [(1, "none"), (2, "x")]
         assert reference.rows("FROM new") == [(1,)]
@@ -131,7 +131,7 @@ def test_the_right_to_make_tables_is_asked_for_by_name(rights: Rights) -> None:
         grant = r"GRANT CREATE ON SCHEMA public TO guest|GRANT [A-Z, ]*CREATE ON `\w+`\.\* TO 'guest'@'localhost'"
         with Writer(rights.uri, data_path) as guest, pytest.raises(penstock.CatalogError, match=grant):
             guest.create_table("no right to its table of inlined rows")
-        database = lake.catalog.database
+        database = lake._attachment.catalog.database
         assert database.query("SELECT max(snapshot_id), count(*) FROM ducklake_snapshot") == [(1, 2)]
         assert database.query("SELECT table_name FROM ducklake_table") == [("t",)]
         assert database.query("SELECT count(*) FROM ducklake_inlined_data_tables") == [(1,)]

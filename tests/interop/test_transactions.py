@@ -133,7 +133,7 @@ def test_commits_of_others_are_not_seen_inside_and_are_kept(catalog: Catalog, sp
         assert len(with_ids) == 62
         assert sorted(row.rowid for row in with_ids) == list(range(62))
         assert lake.current_snapshot().id == other.current_snapshot().id
-        [before, after] = lake.catalog.database.query(
+        [before, after] = lake._attachment.catalog.database.query(
             "SELECT row_id_start FROM ducklake_data_file WHERE begin_snapshot > 1 ORDER BY data_file_id"
         )
         assert (before, after) == ((21,), (42,))
@@ -207,11 +207,11 @@ def test_commit_and_roll_back_end_a_transaction_once(file_catalog: Catalog, spar
         assert undone.snapshot is None
         with lake.transaction() as outrun:
             t.delete("id = 1")
-            lake.catalog.database.execute("INSERT INTO ducklake_snapshot SELECT 99, now(), 9, 9, 9")
+            lake._attachment.catalog.database.execute("INSERT INTO ducklake_snapshot SELECT 99, now(), 9, 9, 9")
             with pytest.raises(penstock.ConflictError):
                 outrun.commit()
             ended(outrun)
-        lake.catalog.database.execute("DELETE FROM ducklake_snapshot WHERE snapshot_id = 99")
+        lake._attachment.catalog.database.execute("DELETE FROM ducklake_snapshot WHERE snapshot_id = 99")
         assert lake.current_snapshot().id == 3
         assert ids(lake, "t") == list(range(40))
         assert len(files_of(file_catalog)) == 2

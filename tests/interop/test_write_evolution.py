@@ -61,7 +61,7 @@ CHANGES: list[Step] = [
     ("ALTER TABLE t ALTER id DROP NOT NULL", t(lambda t: t.drop_not_null("id"))),
     (
         "INSERT INTO t (id) SELECT i FROM range(20) r(i)",
-        t(lambda t: t.append(t.lake.spark.range(0, 20, 1, 1).selectExpr("int(id) AS id"), by_name=True)),
+        t(lambda t: t.append(t._attachment.spark.range(0, 20, 1, 1).selectExpr("int(id) AS id"), by_name=True)),
     ),
     ("ALTER TABLE t ALTER id SET NOT NULL", t(lambda t: t.set_not_null("id"))),
     ("ALTER TABLE t DROP COLUMN m.value.z", t(lambda t: t.drop_column("m.value.z"))),
@@ -99,7 +99,7 @@ def some(table: Table, count: int, seed: int) -> DataFrame:
     """Rows of the columns that the table has now: with NULLs at every level, empty lists and maps."""
     rows = [tuple(_value(field.dataType, seed + row, row) for field in table.schema.fields[1:]) for row in range(count)]
     keyed = [(seed + row, *values) for row, values in enumerate(rows)]
-    return table.lake.spark.createDataFrame(keyed, table.schema).coalesce(1)
+    return table._attachment.spark.createDataFrame(keyed, table.schema).coalesce(1)
 
 
 def _value(kind: T.DataType, seed: int, row: int) -> Any:
@@ -154,7 +154,7 @@ def evolve(table: Table, step: int) -> None:
             table.append(some(table, 3 if number % 2 else 12, 20 * number))
         change(table)
     table.append(some(table, 3, 1000))
-    table.append(table.lake.spark.sql("SELECT 2000 AS id"), by_name=True)
+    table.append(table._attachment.spark.sql("SELECT 2000 AS id"), by_name=True)
 
 
 def test_with_rows(catalog: Catalog, spark: SparkSession) -> None:

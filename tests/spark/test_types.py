@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.spark.types import rounded_timestamp
+from penstock.ducklake.reading.row_conversion import rounded_timestamp
 
 EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
+from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog.commits.commit import RetryPolicy
 from penstock.ducklake.catalog.opening import AttachOptions, open_catalog
 from penstock.ducklake.lake import Lake
@@ -34,17 +35,34 @@ def attach(
     retry_backoff: float = 1.5,
     spark: SparkSession | None = None,
 ) -> Lake:
-    """Attach a DuckLake: `ducklake:FILE`, `ducklake:sqlite:FILE`, `ducklake:postgres:...` or `ducklake:mysql:...`.
+    """Attaches a DuckLake; one that does not exist is made.
 
-    A lake that does not exist is made. The parameters are those of DuckLake's ATTACH, in lower case. With
-    `snapshot_version` or `snapshot_time` the lake is shown as it was then. A commit that another writer outran is tried
-    again `max_retry_count` times, after `retry_wait_ms`, and `retry_backoff` times as long each time. `spark` is the
-    session to use: by default the active one, else a local one.
+    The parameters are those of DuckLake's ATTACH, in lower case.
 
-    `metadata_parameters` add to what the location says of the connection, and may say all of it: `ducklake:postgres:`
-    (where libpq's environment counts too) and `ducklake:mysql:` need nothing more.
+    Args:
+        uri: `ducklake:FILE`, `ducklake:sqlite:FILE`, `ducklake:postgres:...` or `ducklake:mysql:...`.
+        data_path: Where data files are; by default beside a file of the catalog, `FILE.files/`.
+        create_if_not_exists: Whether a lake that does not exist is made.
+        read_only: Whether nothing may be changed.
+        encrypted: Whether files of a new lake are encrypted.
+        data_inlining_row_limit: Up to how many rows an insert is kept in the catalog, where no option says otherwise.
+        metadata_schema: The database's schema that holds the catalog.
+        metadata_parameters: These add to what the location says of the connection, and may say all of it:
+            `ducklake:postgres:` (where libpq's environment counts too) and `ducklake:mysql:` need nothing more.
+        automatic_migration: Whether the catalog of an older format version is brought to this one.
+        override_data_path: Whether `data_path` counts although the lake was made with another.
+        snapshot_version: Shows the lake as it was at a snapshot: its number, or a `Snapshot`.
+        snapshot_time: Shows the lake as it was at a time.
+        max_retry_count: How often a commit that another writer outran is tried again.
+        retry_wait_ms: After how many milliseconds.
+        retry_backoff: How many times as long each time.
+        spark: The session to use: by default the active one, else a local one.
 
-    A lake that cannot be attached is an `AttachError`; what its database refuses later is a `CatalogError`.
+    Returns:
+        The lake; close it, or use it in a `with`.
+
+    Raises:
+        AttachError: The lake cannot be attached. (What its database refuses later is a `CatalogError`.)
     """
     if snapshot_version is not None and snapshot_time is not None:
         raise AttachError("give snapshot_version or snapshot_time, not both")
@@ -58,7 +76,7 @@ def attach(
     pinned = snapshot_version is not None or snapshot_time is not None
     try:
         at = (lambda lake: lake.snapshot_at(snapshot_version, snapshot_time)) if pinned else None
-        return Lake(catalog, prepare(spark), at, limit, read_only, retries)
+        return Lake(Attachment(catalog, prepare(spark), limit, read_only, retries, at))
     except NotFoundError as error:
         catalog.database.close()
         raise AttachError(f"{catalog.database.location} cannot be attached there: {error}") from None

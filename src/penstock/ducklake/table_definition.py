@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog import objects
 from penstock.ducklake.model import schema_evolution
 from penstock.ducklake.model.objects import SortKey, TableInfo
-from penstock.ducklake.model.options import effective
 from penstock.ducklake.model.snapshot_changes import quoted_name
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.ducklake.transaction import Shown, Transaction
 from penstock.ducklake.writing import column_changes, definitions
 from penstock.ducklake.writing.insert_defaults import default_of
-from penstock.ducklake.writing.sort_order import check_sort_key, parse_sort_key
+from penstock.ducklake.writing.sort_order import check_sort_keys, parse_sort_key
+from penstock.ducklake.writing.table_schemas import new_column, type_of
 from penstock.partitioning import PartitionSpec
 from penstock.schema.columns import Column, find_column
-from penstock.spark.column_assignment import quoted
-from penstock.spark.schemas import column_to_add, type_of
-
-if TYPE_CHECKING:
-    from penstock.ducklake.lake import Lake
+from penstock.spark.expressions import quoted
 
 
 @dataclass(frozen=True)
 class TableDefinition(ABC):
     """A table by name, as the lake shows it at its current snapshot."""
 
-    lake: Lake
+    _attachment: Attachment
     schema_name: str
     name: str
 
@@ -46,167 +41,348 @@ class TableDefinition(ABC):
     @property
     def info(self) -> TableInfo:
         """The table's row in the catalog."""
-        return self._info(self.lake.shown())
+        return self._info(self._attachment.shown())
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        shown = self.lake.shown()
+        """The columns, with their ids, DuckLake types and defaults."""
+        shown = self._attachment.shown()
         return objects.columns_at(objects.column_versions(shown.database, self._info(shown).id), shown.at)
 
     @property
     def tags(self) -> dict[str, str | None]:
-        shown = self.lake.shown()
+        """The table's tags; its comment is the tag `comment`."""
+        shown = self._attachment.shown()
         return objects.tags(shown.database, shown.at, self._info(shown).id)
 
     @property
     def comment(self) -> str | None:
+        """The table's comment."""
         return self.tags.get("comment")
-
-    def column_tags(self, name: str) -> dict[str, str | None]:
-        """The tags of a column (its comment is the tag `comment`)."""
-        shown = self.lake.shown()
-        return objects.column_tags(shown.database, shown.at, self._info(shown).id, self._column(name).id)
 
     @property
     def partition_spec(self) -> PartitionSpec | None:
         """How new rows are partitioned, or None."""
-        shown = self.lake.shown()
+        shown = self._attachment.shown()
         return objects.current_partition_spec(shown.database, shown.at, self._info(shown).id)
 
     @property
     def sort_order(self) -> tuple[SortKey, ...]:
-        shown = self.lake.shown()
+        """How new rows are sorted within their files; empty where they are not."""
+        shown = self._attachment.shown()
         return objects.sort_order(shown.database, shown.at, self._info(shown).id)
 
+    def column_tags(self, name: str) -> dict[str, str | None]:
+        """Gives the tags of a column; its comment is the tag `comment`.
+
+        Args:
+            name: The column's name, or the path to a field: `s.a`, `list.element.x`, `map.value.y`.
+
+        Returns:
+            Values by the names of the tags.
+
+        Raises:
+            NotFoundError: There is no such column.
+        """
+        shown = self._attachment.shown()
+        return objects.column_tags(shown.database, shown.at, self._info(shown).id, self._column(name).id)
+
     def option(self, name: str) -> str | None:
-        """The value that holds: the table's, else its schema's, the lake's, the one attached with, or the default."""
+        """Gives the value of an option that holds for the table.
+
+        Args:
+            name: The option's name, such as `parquet_compression`.
+
+        Returns:
+            The table's, else its schema's, the lake's, the one attached with, or the default.
+        """
         info = self.info
-        return effective(name, self.lake.catalog.options(), info.schema.id, info.id, self.lake.attached_options)
+        return self._attachment.option(name, info.schema.id, info.id)
 
     def add_column(self, column: str) -> Snapshot | None:
-        """Add a column or a struct's field: `note STRING DEFAULT 'none'`, `s.field INT`, `list.element.field INT`."""
-        new = column_to_add(self.lake.spark, column)
-        with self.lake.changing() as transaction:
+        """Adds a column or a struct's field. Rows that are there show its default.
+
+        Args:
+            column: `note STRING DEFAULT 'none'`, `s.field INT`, `list.element.field INT`.
+
+        Returns:
+            The snapshot; inside a transaction, None.
+
+        Raises:
+            InvalidError: The text is no column, or its name is taken.
+            NotFoundError: There is no struct at the path.
+            UnsupportedError: DuckLake has no such type.
+        """
+        new = new_column(self._attachment.spark, column)
+        with self._attachment.statement() as transaction:
             info = self._info(transaction.shown())
-            has_rows = column_changes.has_rows(transaction, info)
-            column_changes.change_columns(
-                transaction, info,
-                lambda columns, next_id: schema_evolution.add_column(
-                    columns, next_id, new.parent, new.column, has_rows=has_rows, inlining=self._inlines()
-                ),
-                self._inlines(),
-            )  # fmt: skip
-            if new.comment is not None:
-                added = schema_evolution.find_at(
-                    column_changes.columns_of(transaction, info), (*new.parent, new.column.name)
+            has_rows, inlines = column_changes.has_rows(transaction, info), self._inlines()
+
+            def added(columns: tuple[Column, ...], next_id: int) -> schema_evolution.Evolution:
+                return schema_evolution.add_column(
+                    columns, next_id, new.parent, new.column, has_rows=has_rows, inlining=inlines
                 )
-                definitions.set_column_tags(transaction, info, added.id, {"comment": new.comment})
+
+            column_changes.change_columns(transaction, info, added, inlines)
+            if new.comment is not None:
+                path = (*new.parent, new.column.name)
+                found = schema_evolution.find_at(column_changes.columns_of(transaction, info), path)
+                definitions.set_column_tags(transaction, info, found.id, {"comment": new.comment})
         return transaction.snapshot
 
     def drop_column(self, path: str, *, if_exists: bool = False) -> Snapshot | None:
-        """Drop a column, or a struct's field by its path."""
-        with self.lake.changing() as transaction:
+        """Drops a column, or a struct's field.
+
+        Args:
+            path: The column's name, or the path to a field.
+            if_exists: Whether a column that does not exist is no error.
+
+        Returns:
+            The snapshot; inside a transaction, None.
+
+        Raises:
+            NotFoundError: There is no such column.
+            InvalidError: The table is partitioned or sorted by it, or has no other.
+        """
+        with self._attachment.statement() as transaction:
             info = self._info(transaction.shown())
             if if_exists and not column_changes.exists(transaction, info, path):
                 return transaction.staging.base
             in_use = column_changes.columns_in_use(transaction, info)
-            self._evolve(transaction, lambda columns, _: schema_evolution.drop_column(columns, path, in_use=in_use))
+            self._change(transaction, lambda columns, _: schema_evolution.drop_column(columns, path, in_use=in_use))
         return transaction.snapshot
 
     def rename_column(self, path: str, name: str) -> Snapshot | None:
-        """Rename a column, or a struct's field by its path; the new name is without the path."""
-        with self.lake.changing() as transaction:
+        """Renames a column, or a struct's field.
+
+        Args:
+            path: The column's name, or the path to a field.
+            name: The new name, without the path.
+
+        Returns:
+            The snapshot; inside a transaction, None.
+
+        Raises:
+            NotFoundError: There is no such column.
+            InvalidError: The new name is taken or reserved.
+        """
+        with self._attachment.statement() as transaction:
             info = self._info(transaction.shown())
             column_changes.rename_in_sort_order(transaction, info, path, name)
-            self._evolve(
+            inlines = self._inlines()
+            self._change(
                 transaction,
-                lambda columns, _: schema_evolution.rename_column(columns, path, name, inlining=self._inlines()),
+                lambda columns, _: schema_evolution.rename_column(columns, path, name, inlining=inlines),
             )
         return transaction.snapshot
 
     def set_type(self, path: str, type: str | T.DataType | pa.DataType) -> Snapshot | None:
-        """Promote a column or field to a wider type, by DuckLake's table of promotions."""
-        new = type_of(self.lake.spark, type)
-        with self.lake.changing() as transaction:
+        """Promotes a column or field to a wider type, by DuckLake's table of promotions.
+
+        Args:
+            path: The column's name, or the path to a field.
+            type: The new type: Spark's or DuckLake's name of it, a Spark type or an Arrow type.
+
+        Returns:
+            The snapshot; inside a transaction, None.
+
+        Raises:
+            NotFoundError: There is no such column.
+            InvalidError: DuckLake does not promote the one type to the other.
+        """
+        new = type_of(self._attachment.spark, type)
+        with self._attachment.statement() as transaction:
             in_use = column_changes.columns_in_use(transaction, self._info(transaction.shown()))
-            self._evolve(
+            self._change(
                 transaction,
                 lambda columns, next_id: schema_evolution.set_type(columns, next_id, path, new, in_use=in_use),
             )
         return transaction.snapshot
 
     def set_not_null(self, path: str) -> Snapshot | None:
-        """Refuse NULLs in a column from now on; an error if there are any."""
-        with self.lake.changing() as transaction:
+        """Refuses NULLs in a column from now on.
+
+        Args:
+            path: The column's name.
+
+        Returns:
+            The snapshot; inside a transaction, None.
+
+        Raises:
+            NotFoundError: There is no such column.
+            InvalidError: There are NULLs in it, or it is a field of a struct.
+        """
+        with self._attachment.statement() as transaction:
             names = schema_evolution.parse_path(path)
             column = schema_evolution.find_at(self.columns, names)
             nulls = len(names) == 1 and not self.read().where(F.col(quoted(column.name)).isNull()).isEmpty()
-            self._evolve(transaction, lambda columns, _: schema_evolution.set_not_null(columns, path, has_nulls=nulls))
+            self._change(transaction, lambda columns, _: schema_evolution.set_not_null(columns, path, has_nulls=nulls))
             transaction.staging.checked.add(self._info(transaction.shown()).id)
         return transaction.snapshot
 
     def drop_not_null(self, path: str) -> Snapshot | None:
-        return self._simply(lambda columns, _: schema_evolution.drop_not_null(columns, path))
+        """Takes NULLs in a column from now on.
+
+        Args:
+            path: The column's name.
+
+        Returns:
+            The snapshot; inside a transaction, None.
+
+        Raises:
+            NotFoundError: There is no such column.
+        """
+        return self._change_alone(lambda columns, _: schema_evolution.drop_not_null(columns, path))
 
     def set_default(self, path: str, default: str) -> Snapshot | None:
-        """The value of a column in rows that do not give one: a Spark SQL constant, or an expression DuckDB knows."""
-        with self.lake.changing() as transaction:
+        """Sets the value of a column in rows that do not give one.
+
+        Args:
+            path: The column's name.
+            default: A Spark SQL constant, or an expression that DuckDB knows.
+
+        Returns:
+            The snapshot; inside a transaction, None.
+
+        Raises:
+            NotFoundError: There is no such column.
+            InvalidError: The default is no value of the column's type.
+            UnsupportedError: The column is nested.
+        """
+        with self._attachment.statement() as transaction:
             column = schema_evolution.find_at(self.columns, schema_evolution.parse_path(path))
-            value = default_of(self.lake.spark, column, default)
-            self._evolve(transaction, lambda columns, _: schema_evolution.set_default(columns, path, value))
+            value = default_of(self._attachment.spark, column, default)
+            self._change(transaction, lambda columns, _: schema_evolution.set_default(columns, path, value))
         return transaction.snapshot
 
     def drop_default(self, path: str) -> Snapshot | None:
-        return self._simply(lambda columns, _: schema_evolution.drop_default(columns, path))
+        """Lets rows that do not give a column have NULL there.
+
+        Args:
+            path: The column's name.
+
+        Returns:
+            The snapshot; inside a transaction, None.
+
+        Raises:
+            NotFoundError: There is no such column.
+        """
+        return self._change_alone(lambda columns, _: schema_evolution.drop_default(columns, path))
 
     def drop(self, *, if_exists: bool = False) -> Snapshot | None:
-        return self.lake.drop_table(quoted_name(self.schema_name, self.name), if_exists=if_exists)
+        """Drops the table. Its files stay until no snapshot shows them.
+
+        Args:
+            if_exists: Whether a table that does not exist is no error.
+
+        Returns:
+            The snapshot; inside a transaction, None.
+
+        Raises:
+            NotFoundError: There is no such table.
+        """
+        with self._attachment.statement() as transaction:
+            definitions.drop_table(transaction, quoted_name(self.schema_name, self.name), if_exists=if_exists)
+        return transaction.snapshot
 
     def set_comment(self, comment: str | None) -> Snapshot | None:
+        """Sets the table's comment.
+
+        Args:
+            comment: The comment; None takes it away.
+
+        Returns:
+            The snapshot; inside a transaction, None.
+        """
         return self.set_tags(comment=comment)
 
     def set_tags(self, **tags: str | None) -> Snapshot | None:
-        """Set tags of the table; None takes one away."""
-        with self.lake.changing() as transaction:
+        """Sets tags of the table.
+
+        Args:
+            **tags: Values by the names of the tags; None takes a tag away.
+
+        Returns:
+            The snapshot; inside a transaction, None.
+        """
+        with self._attachment.statement() as transaction:
             definitions.set_table_tags(transaction, self._info(transaction.shown()), tags)
         return transaction.snapshot
 
     def set_column_tags(self, name: str, **tags: str | None) -> Snapshot | None:
-        """Set tags of a column (its comment is the tag `comment`); None takes one away."""
-        with self.lake.changing() as transaction:
+        """Sets tags of a column; its comment is the tag `comment`.
+
+        Args:
+            name: The column's name, or the path to a field.
+            **tags: Values by the names of the tags; None takes a tag away.
+
+        Returns:
+            The snapshot; inside a transaction, None.
+
+        Raises:
+            NotFoundError: There is no such column.
+        """
+        with self._attachment.statement() as transaction:
             definitions.set_column_tags(transaction, self._info(transaction.shown()), self._column(name).id, tags)
         return transaction.snapshot
 
     def set_partitioned_by(self, *fields: str) -> Snapshot | None:
-        """Partition new rows by columns and transforms of them; files that are there stay as they are."""
-        with self.lake.changing() as transaction:
-            column_changes.set_partitioned_by(transaction, self._info(transaction.shown()), fields, self._inlines())
+        """Partitions new rows; files that are there stay as they are.
+
+        Args:
+            *fields: Columns and transforms of them, as `create_table` takes them; none for no partitions.
+
+        Returns:
+            The snapshot; inside a transaction, None.
+
+        Raises:
+            InvalidError: A field is no column or transform of one.
+        """
+        with self._attachment.statement() as transaction:
+            info = self._info(transaction.shown())
+            column_changes.set_partitioned_by(transaction, info, fields, self._inlines())
         return transaction.snapshot
 
     def reset_partitioned_by(self) -> Snapshot | None:
+        """Partitions new rows no more.
+
+        Returns:
+            The snapshot; inside a transaction, None.
+        """
         return self.set_partitioned_by()
 
     def set_sorted_by(self, *keys: str) -> Snapshot | None:
-        """Sort new rows within their files: columns or expressions as in ORDER BY, `ts DESC NULLS LAST`."""
+        """Sorts new rows within their files.
+
+        Args:
+            *keys: Columns or expressions as in ORDER BY, `ts DESC NULLS LAST`; none for no order.
+
+        Returns:
+            The snapshot; inside a transaction, None.
+
+        Raises:
+            InvalidError: Spark or DuckDB cannot sort by a key.
+        """
         parsed = [parse_sort_key(text) for text in keys]
-        with self.lake.changing() as transaction:
-            self.check_sort_keys(self.columns, parsed)
+        with self._attachment.statement() as transaction:
+            check_sort_keys(self._attachment.spark, self.columns, parsed, f"{self.schema_name}.{self.name}")
             column_changes.set_sorted_by(transaction, self._info(transaction.shown()), parsed)
         return transaction.snapshot
 
     def reset_sorted_by(self) -> Snapshot | None:
+        """Sorts new rows no more.
+
+        Returns:
+            The snapshot; inside a transaction, None.
+        """
         return self.set_sorted_by()
 
-    def check_sort_keys(self, columns: Sequence[Column], keys: Sequence[SortKey]) -> None:
-        for key in keys:
-            check_sort_key(self.lake.spark, columns, key, f"{self.schema_name}.{self.name}")
-
-    def _simply(self, change: column_changes.Change) -> Snapshot | None:
-        with self.lake.changing() as transaction:
-            self._evolve(transaction, change)
+    def _change_alone(self, change: column_changes.Change) -> Snapshot | None:
+        with self._attachment.statement() as transaction:
+            self._change(transaction, change)
         return transaction.snapshot
 
-    def _evolve(self, transaction: Transaction, change: column_changes.Change) -> None:
+    def _change(self, transaction: Transaction, change: column_changes.Change) -> None:
         column_changes.change_columns(transaction, self._info(transaction.shown()), change, self._inlines())
 
     def _column(self, name: str) -> Column:
@@ -214,8 +390,8 @@ class TableDefinition(ABC):
         return find_column(self.columns, name) or schema_evolution.find_at(self.columns, name)
 
     def _inlines(self) -> bool:
-        """Whether small inserts are kept in the catalog."""
-        return int(self.option("data_inlining_row_limit") or 0) > 0
+        info = self.info
+        return self._attachment.inlines(info.schema.id, info.id)
 
     def _info(self, shown: Shown) -> TableInfo:
         return objects.find_table(shown.database, shown.at, shown.data_path, self.schema_name, self.name)

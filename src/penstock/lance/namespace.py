@@ -10,7 +10,6 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.ducklake.reading.explain import Explanation
 from penstock.errors import NotFoundError
 from penstock.lance.commits.leaf_records import BYTES, ROWS
 from penstock.lance.format.definition import Definition, new_definition, read_definition
@@ -28,6 +27,7 @@ from penstock.lance.writing.creation import check_name, create_namespace
 from penstock.lance.writing.deletes import delete_rows
 from penstock.lance.writing.statements import change_definition, write_rows
 from penstock.lance.writing.write_job import ROWS_PER_FILE
+from penstock.spark.explanation import Explanation
 from penstock.spark.schemas import SchemaLike
 from penstock.spark.session import prepare
 from penstock.spark.versions import chosen_version

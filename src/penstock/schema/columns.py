@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from penstock.errors import InvalidError
 from penstock.schema.types import Type
 
 
@@ -34,6 +35,7 @@ class Column:
 
 
 def find_column(columns: Iterable[Column], name: str) -> Column | None:
+    """The column of a name, by Spark's rule: exact first, then without regard to case."""
     folded = None
     for column in columns:
         if column.name == name:
@@ -53,3 +55,28 @@ def find_path(columns: Iterable[Column], path: Iterable[str]) -> Column | None:
             return None
         level = found.children if found.type.name == "struct" else ()
     return found
+
+
+def check_names(columns: Sequence[Column], place: str = "the table") -> None:
+    """Refuse names, at every depth, that are empty, or taken without regard to case."""
+    if not columns:
+        raise InvalidError(f"{place} needs at least one column")
+    seen: set[str] = set()
+    for column in columns:
+        check_name(column.name)
+        if column.name.lower() in seen:
+            raise InvalidError(f"{place} has two columns named {column.name!r} (letters' case does not count)")
+        seen.add(column.name.lower())
+        if column.type.nested:
+            check_names(column.children, f"{column.type} {column.name!r}")
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that no column can have."""
+    if not name or "\0" in name:
+        raise InvalidError(f"{name!r} cannot be the name of a column; give it at least one character, and no NUL")
+
+
+def shape(columns: Iterable[Column]) -> list[tuple[object, ...]]:
+    """What columns have in common whose rows can be stored together: ids, names and types, at every depth."""
+    return [(column.id, column.name, column.type, *shape(column.children)) for column in columns]

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.spark.column_assignment import quoted
+from penstock.spark.expressions import quoted
 from penstock.spark.jvm import can_change_sessions, catalyst_column, catalyst_expression, in_session_with
 
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"

@@ -11,30 +11,37 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.ducklake.writing.insert_defaults import default_expression
 from penstock.errors import InvalidError
 from penstock.schema.columns import Column, find_column
-from penstock.spark.types import Reading
+from penstock.spark.types import shown_type
 
 # What the error of a value that does not fit begins with, so that the driver finds the message in Spark's own.
 MISFIT = "penstock: "
-_SHOWN = Reading()
 _INFINITY = float("inf")
 
 
-def assigned(frame: DataFrame, columns: Sequence[Column], table: str, *, by_name: bool) -> DataFrame:
+def assigned(
+    frame: DataFrame,
+    columns: Sequence[Column],
+    table: str,
+    *,
+    by_name: bool,
+    defaults: Sequence[SparkColumn] | None = None,
+) -> DataFrame:
     """The rows with exactly the table's columns, under its names and in the types they are shown as.
 
-    By position, as SQL's INSERT; or by name, where columns that are not given take their default. Geometries are given
-    on as WKB, which is how they cross into Arrow.
+    By position, as SQL's INSERT; or by name, where columns that are not given take their `defaults`, or NULL.
+    Geometries are given on as WKB, which is how they cross into Arrow.
     """
     sources = _by_name(frame, columns, table) if by_name else _by_position(frame, columns, table)
     assigner = _Assigner(frame.sparkSession, by_name)
+    if defaults is None:
+        defaults = [F.lit(None).cast(carried_type(column)) for column in columns]
     given = [
         default
         if source is None
         else assigner.value(column, F.col(f"c{source}"), frame.schema[source].dataType, column.name)
-        for column, source, default in zip(columns, sources, default_values(frame.sparkSession, columns), strict=True)
+        for column, source, default in zip(columns, sources, defaults, strict=True)
     ]
     numbered = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
     return numbered.select(*(value.alias(f"v{i}") for i, value in enumerate(given)))
@@ -48,12 +55,6 @@ def assigned_values(frame: DataFrame, columns: Sequence[Column], values: Sequenc
         assigner.value(column, value, field.dataType, column.name)
         for column, value, field in zip(columns, values, given.fields, strict=True)
     ]
-
-
-def default_values(spark: SparkSession, columns: Sequence[Column]) -> list[SparkColumn]:
-    """What a row has in columns that it does not give."""
-    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
-    return [F.expr(default_expression(column, zone)).cast(_carried(column)) for column in columns]
 
 
 def _by_position(frame: DataFrame, columns: Sequence[Column], table: str) -> list[int | None]:
@@ -98,8 +99,8 @@ class _Assigner:
     def value(self, column: Column, value: SparkColumn, source: T.DataType, path: str) -> SparkColumn:
         """A value of a source type as the column's; an illegal pair of types is an error that names the column."""
         if isinstance(source, T.NullType):
-            return value.cast(_carried(column))
-        if source.simpleString() == _carried(column).simpleString():
+            return value.cast(carried_type(column))
+        if source.simpleString() == carried_type(column).simpleString():
             return value
         match column.type.name, source:
             case "list", T.ArrayType():
@@ -117,7 +118,7 @@ class _Assigner:
                 return value
             case "interval", _ if _is_interval(source):
                 return value
-        target = _SHOWN.shown_type(column)
+        target = shown_type(column)
         if column.type.nested or column.type.name in ("geometry", "interval") or not self._may_store(source, target):
             raise InvalidError(_mismatch(path, column, source))
         return _checked(value, source, target, path)
@@ -137,7 +138,7 @@ class _Assigner:
         fields = self._fields(column, source, path)
         members = [
             (
-                F.lit(None).cast(_carried(child))
+                F.lit(None).cast(carried_type(child))
                 if name is None
                 else self.value(child, value.getField(name), source[name].dataType, f"{path}.{child.name}")
             ).alias(child.name)
@@ -171,19 +172,19 @@ def find_column_name(source: T.StructType, name: str) -> str | None:
     return exact or next((other for other in source.names if other.lower() == name.lower()), None)
 
 
-def _carried(column: Column) -> T.DataType:
+def carried_type(column: Column) -> T.DataType:
     """The type in which a column's values reach the writer."""
     match column.type.name:
         case "geometry":
             return T.BinaryType()
         case "list":
-            return T.ArrayType(_carried(column.children[0]))
+            return T.ArrayType(carried_type(column.children[0]))
         case "map":
-            return T.MapType(_carried(column.children[0]), _carried(column.children[1]))
+            return T.MapType(carried_type(column.children[0]), carried_type(column.children[1]))
         case "struct":
-            return T.StructType([T.StructField(child.name, _carried(child)) for child in column.children])
+            return T.StructType([T.StructField(child.name, carried_type(child)) for child in column.children])
         case _:
-            return _SHOWN.shown_type(column)
+            return shown_type(column)
 
 
 _NARROWING: dict[type[T.DataType], int] = {
@@ -224,20 +225,11 @@ def _is_interval(source: T.DataType) -> bool:
 
 def _mismatch(path: str, column: Column, source: T.DataType) -> str:
     wanted = "struct<months: int, days: int, microseconds: bigint>" if column.type.name == "interval" else None
-    shown = wanted or _SHOWN.shown_type(column).simpleString()
+    shown = wanted or shown_type(column).simpleString()
     return (
         f"column {path} has type {column.type}, which takes {shown}, and the DataFrame gives {source.simpleString()}; "
         f"cast it first"
     )
-
-
-def as_column(expression: str | SparkColumn) -> SparkColumn:
-    """SQL text or a column expression, as the latter."""
-    return F.expr(expression) if isinstance(expression, str) else expression
-
-
-def quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _listed(columns: Sequence[Column]) -> str:

@@ -1,10 +1,10 @@
-"""Table definitions from users' schemas: Spark's DDL text, a Spark `StructType`, or a PyArrow schema."""
+"""Columns from users' schemas: Spark's DDL text, a Spark `StructType`, or a PyArrow schema."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, TypeAlias
@@ -17,11 +17,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from penstock.ducklake.model.column_defaults import NO_DEFAULT, with_default
-from penstock.ducklake.model.schema_evolution import check_names, parse_path
-from penstock.ducklake.writing.insert_defaults import default_of
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.schema.columns import Column
+from penstock.schema.columns import Column, check_names
 from penstock.schema.types import Type, parse_type
 
 DUCKLAKE_TYPE = "ducklake.type"
@@ -88,54 +85,16 @@ _ARROW_EXTENSIONS = {
 }  # fmt: skip
 _MAX_DIGITS = 38
 _END_OF_TEXT = -1  # ANTLR's type of the last token
-_LEADING_PATH = re.compile(r'\s*((?:(?:"(?:[^"]|"")*"|`(?:[^`]|``)*`|\w+)\s*\.\s*)*)', re.UNICODE)
 
 SchemaLike: TypeAlias = "str | T.StructType | pa.Schema"
+DefaultSetter: TypeAlias = Callable[[Column, str | None], Column]
 
 
-@dataclass(frozen=True)
-class TableDefinition:
-    """New columns, with ids counted from 1 through nested fields, and comments by column id."""
-
-    columns: tuple[Column, ...]
-    comments: Mapping[int, str]
-
-
-@dataclass(frozen=True)
-class NewColumn:
-    """A column to add: the path of the struct that it becomes a field of, () for the table."""
-
-    parent: tuple[str, ...]
-    column: Column
-    comment: str | None
-
-
-def columns_of(spark: SparkSession, schema: SchemaLike, *, inlining: bool = True) -> tuple[Column, ...]:
-    """The columns that `table_definition` gives."""
-    return table_definition(spark, schema, inlining=inlining).columns
-
-
-def table_definition(spark: SparkSession, schema: SchemaLike, *, inlining: bool = True) -> TableDefinition:
-    """The columns of a new table. `begin_snapshot` is 0 until the table is committed.
-
-    - DDL text is Spark's: `id BIGINT NOT NULL, note STRING DEFAULT 'none' COMMENT 'x', s STRUCT<a: INT>`. Where Spark
-      has no type, at any depth, stands DuckLake's name of it: `UUID`, `JSON`, `UINT8` to `UINT128`, `INT128`,
-      `INTERVAL`, `TIMESTAMP_S`, `_MS` and `_NS`, `TIMETZ`, `GEOMETRY`. As in Spark, `TIMESTAMP` is an instant
-      (DuckLake's timestamptz) and `TIMESTAMP_NTZ` is DuckLake's timestamp.
-    - A field of a `StructType` may say its type in that language in its metadata: `{"ducklake.type": "ARRAY<UUID>"}`;
-      `comment` and Spark's own `CURRENT_DEFAULT` are read there too.
-    - NOT NULL holds for columns. DuckLake has none for the fields of structs: DDL text that asks for it is refused,
-      other schemas' nested nullability is not kept.
-    - `inlining` is False for a lake that keeps no rows in its catalog, where DuckLake reserves no names.
-    """
-    definition = _Definition(spark)
-    if isinstance(schema, pa.Schema):
-        columns = tuple(definition.arrow_column(item) for item in schema)
-    else:
-        fields = definition.parsed(schema) if isinstance(schema, str) else schema.fields
-        columns = tuple(definition.spark_column(item) for item in fields)
-    check_names(columns, inlining=inlining)
-    return TableDefinition(columns, definition.comments)
+def columns_of(spark: SparkSession, schema: SchemaLike) -> tuple[Column, ...]:
+    """The columns of a schema, with ids counted from 1 through nested fields; defaults are left out."""
+    columns = ColumnBuilder(spark).columns(schema)
+    check_names(columns)
+    return columns
 
 
 def struct_of(schema: SchemaLike) -> T.StructType:
@@ -158,38 +117,21 @@ def nullable(schema: T.StructType) -> T.StructType:
     return T.StructType([T.StructField(item.name, item.dataType, True, item.metadata) for item in schema.fields])
 
 
-def column_to_add(spark: SparkSession, text: str) -> NewColumn:
-    """A column as `ADD COLUMN` has it: `note STRING DEFAULT 'none'`, or a field: `s.a INT`, `l.element.x UUID`."""
-    match = _LEADING_PATH.match(text)
-    dotted = match[1] if match else ""
-    parent = parse_path(dotted.strip().removesuffix(".")) if dotted else ()
-    definition = _Definition(spark, existing_rows=True)
-    fields = definition.parsed(text.removeprefix(match[0]) if match else text)
-    if len(fields) != 1:
-        raise InvalidError(f"{text!r} defines {len(fields)} columns; add one at a time")
-    column = definition.spark_column(fields[0])
-    check_names((column,), inlining=False)
-    return NewColumn(tuple(name.strip() for name in parent), column, definition.comments.get(column.id))
-
-
-def type_of(spark: SparkSession, kind: str | T.DataType | pa.DataType) -> Column:
-    """A type that a column is to have, as a column whose name and ids mean nothing."""
-    definition = _Definition(spark)
-    if isinstance(kind, pa.DataType):
-        return definition.arrow_column(pa.field("type", kind))
-    if isinstance(kind, str):
-        return definition.spark_column(T.StructField("type", T.NullType(), True, {DUCKLAKE_TYPE: kind}))
-    return definition.spark_column(T.StructField("type", kind))
-
-
 @dataclass
-class _Definition:
-    """The columns made so far: their ids, counted parents first, and their comments."""
+class ColumnBuilder:
+    """Makes columns of a schema's fields: with ids counted from 1, parents first, and comments by id."""
 
     spark: SparkSession
-    existing_rows: bool = False
+    with_default: DefaultSetter | None = None  # what becomes of the DEFAULT that a field has; without it, nothing
     ids: Iterator[int] = field(default_factory=lambda: count(1))
     comments: dict[int, str] = field(default_factory=dict)
+
+    def columns(self, schema: SchemaLike) -> tuple[Column, ...]:
+        """The columns of a whole schema."""
+        if isinstance(schema, pa.Schema):
+            return tuple(self.arrow_column(item) for item in schema)
+        fields = self.parsed(schema) if isinstance(schema, str) else schema.fields
+        return tuple(self.spark_column(item) for item in fields)
 
     def parsed(self, ddl: str) -> list[T.StructField]:
         return _parsed(self.spark, ddl).fields
@@ -198,9 +140,7 @@ class _Definition:
         column = self._spark_field(item.name, self._declared(item), item.name, item.metadata)
         column = replace(column, nulls_allowed=item.nullable)
         sql = item.metadata.get(DEFAULT)
-        if sql is None:
-            return column
-        return with_default(column, default_of(self.spark, column, sql, existing_rows=self.existing_rows))
+        return column if self.with_default is None else self.with_default(column, sql)
 
     def _declared(self, item: T.StructField) -> T.DataType:
         """The type that the metadata says, else the field's own."""
@@ -231,7 +171,8 @@ class _Definition:
                 return _column(number, name, _spark_type(kind, place))
 
     def arrow_column(self, item: pa.Field) -> Column:
-        return replace(self._arrow_field(item, item.name, item.type), nulls_allowed=item.nullable)
+        column = replace(self._arrow_field(item, item.name, item.type), nulls_allowed=item.nullable)
+        return column if self.with_default is None else self.with_default(column, None)
 
     def _arrow_field(self, item: pa.Field, place: str, kind: pa.DataType, name: str | None = None) -> Column:
         comment = (item.metadata or {}).get(COMMENT.encode())
@@ -259,7 +200,7 @@ class _Definition:
 
 
 def _column(number: int, name: str, kind: Type, children: tuple[Column, ...] = ()) -> Column:
-    return with_default(Column(number, name, kind, begin_snapshot=0, children=children), NO_DEFAULT)
+    return Column(number, name, kind, begin_snapshot=0, children=children)
 
 
 def _spark_type(kind: T.DataType, place: str) -> Type:

@@ -1,17 +1,10 @@
-"""How each DuckLake type is read from Parquet by Spark, and the Spark type it is shown as."""
+"""The Spark type that values of each column type are shown as."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass, field
-
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark user knows
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.ducklake.reading.initial_defaults import default_value
 from penstock.schema.columns import Column
-from penstock.schema.types import Type
 
 INTERVAL = T.StructType(
     [
@@ -21,8 +14,7 @@ INTERVAL = T.StructType(
     ]
 )
 UINT64 = T.DecimalType(20, 0)
-FIELD_ID = "parquet.field.id"
-_INFINITE = 2**63 - 1
+FIELD_ID = "parquet.field.id"  # Spark's key, in a field's metadata
 
 _SHOWN_AS: dict[str, T.DataType] = {
     "boolean": T.BooleanType(),
@@ -56,230 +48,26 @@ _SHOWN_AS: dict[str, T.DataType] = {
 }
 
 
-_UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
-
-
-def _uuid_text(value: SparkColumn) -> SparkColumn:
-    digits = F.lower(F.hex(value))
-    first, *others = (F.substring(digits, start, length) for start, length in _UUID_PARTS)
-    return F.concat(first, *(piece for part in others for piece in (F.lit("-"), part)))
-
-
-def _little_endian(digits: SparkColumn, start: int) -> SparkColumn:
-    """The signed 32-bit number whose bytes begin at a position of a text of hex digits."""
-    octets = [F.substring(digits, start + offset, 2) for offset in (6, 4, 2, 0)]
-    unsigned = F.conv(F.concat(*octets), 16, 10).cast("bigint")
-    return F.when(unsigned >= 2**31, unsigned - 2**32).otherwise(unsigned)
-
-
-def _interval_parts(value: SparkColumn) -> SparkColumn:
-    """Parquet's interval: months, days and milliseconds, 4 bytes each."""
-    digits = F.hex(value)
-    parts = F.struct(
-        _little_endian(digits, 1).cast("int").alias("months"),
-        _little_endian(digits, 9).cast("int").alias("days"),
-        (_little_endian(digits, 17) * 1000).alias("microseconds"),
-    )
-    return F.when(value.isNotNull(), parts)
-
-
-def _epoch_plus(microseconds: SparkColumn) -> SparkColumn:
-    return F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'") + microseconds * F.expr("INTERVAL '0.000001' SECOND")
-
-
-def microseconds_of(nanoseconds: SparkColumn) -> SparkColumn:
-    """Nanoseconds since 1970 as a local timestamp, cut to microseconds (towards the past)."""
-    before = F.when(nanoseconds % 1000 < 0, 1).otherwise(0)
-    return _epoch_plus(_unless_infinite(nanoseconds, F.call_function("div", nanoseconds, F.lit(1000)) - before))
-
-
-def timestamp_from_nanoseconds(nanoseconds: SparkColumn) -> SparkColumn:
-    """Nanoseconds of a file under a column of microseconds, cut as DuckDB cuts them: towards 1970."""
-    return _epoch_plus(_unless_infinite(nanoseconds, F.call_function("div", nanoseconds, F.lit(1000))))
-
-
-def instant_from_nanoseconds(nanoseconds: SparkColumn) -> SparkColumn:
-    """The same under a column with a zone."""
-    return F.timestamp_micros(_unless_infinite(nanoseconds, F.call_function("div", nanoseconds, F.lit(1000))))
-
-
-def rounded_timestamp(timestamp: SparkColumn, unit: int) -> SparkColumn:
-    """A local timestamp in whole units of so many microseconds, as DuckDB casts it: halves go away from 1970."""
-    microseconds = _microseconds_since_1970(timestamp)
-    rest = microseconds % unit
-    step = F.when(rest >= unit // 2, unit).when(rest <= -unit // 2, -unit).otherwise(0)
-    whole = microseconds - rest + step
-    return _epoch_plus(_unless_infinite(microseconds, whole))
-
-
-def nanoseconds_of(timestamp: SparkColumn) -> SparkColumn:
-    """A local timestamp as nanoseconds since 1970."""
-    microseconds = _microseconds_since_1970(timestamp)
-    return _unless_infinite(microseconds, microseconds * 1000)
-
-
-def _microseconds_since_1970(timestamp: SparkColumn) -> SparkColumn:
-    return F.timestamp_diff("MICROSECOND", F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'"), timestamp)
-
-
-def _unless_infinite(number: SparkColumn, converted: SparkColumn) -> SparkColumn:
-    """DuckDB's infinite timestamps are the same numbers in every unit."""
-    return F.when(number.isin(-_INFINITE, _INFINITE), number).otherwise(converted)
+def shown_type(column: Column, nanoseconds: bool = False) -> T.DataType:
+    """The Spark type a user sees; with `nanoseconds`, a timestamp_ns is shown as a number."""
+    match column.type.name:
+        case "list":
+            return T.ArrayType(shown_type(column.children[0], nanoseconds))
+        case "map":
+            key, value = column.children
+            return T.MapType(shown_type(key, nanoseconds), shown_type(value, nanoseconds))
+        case "struct":
+            return T.StructType(
+                [T.StructField(child.name, shown_type(child, nanoseconds)) for child in column.children]
+            )
+        case "decimal":
+            return T.DecimalType(column.type.precision, column.type.scale)
+        case "timestamp_ns" if nanoseconds:
+            return T.LongType()
+        case name:
+            return _SHOWN_AS[name]
 
 
 def has_nanoseconds(column: Column) -> bool:
     """Whether Spark, whose timestamps have microseconds, shows less of a column than there is."""
     return any(item.type.name == "timestamp_ns" for item in column.walk())
-
-
-def local_timestamp(instant: SparkColumn, nanoseconds: bool = False) -> SparkColumn:
-    """An instant, which is how Spark reads INT96, as the local timestamp that it stands for."""
-    microseconds = F.unix_micros(instant)
-    return microseconds * 1000 if nanoseconds else _epoch_plus(microseconds)
-
-
-@dataclass(frozen=True)
-class Conversion:
-    """A type that arrives as another Spark type than the one it is shown as."""
-
-    read: T.DataType
-    convert: Callable[[SparkColumn], SparkColumn]
-
-
-# DuckDB writes a NULL as the variant's own null, and reads that as NULL.
-_VARIANT = Conversion(T.VariantType(), lambda value: F.when(~F.is_variant_null(value), value))
-FROM_PARQUET: Mapping[str, Conversion] = {
-    "uuid": Conversion(T.BinaryType(), _uuid_text),
-    "interval": Conversion(T.BinaryType(), _interval_parts),
-    "timestamp_ns": Conversion(T.LongType(), microseconds_of),
-    "variant": _VARIANT,
-}
-FROM_ARROW: Mapping[str, Conversion] = {
-    "geometry": Conversion(T.BinaryType(), F.st_geomfromwkb),
-    "variant": _VARIANT,
-}
-
-
-# Types that Spark's reader gives as a wider one by itself.
-_WIDENED_BY_SPARK = {
-    "int8": {"int16", "int32", "int64"},
-    "int16": {"int32", "int64"},
-    "int32": {"int64"},
-    "uint8": {"uint16", "uint32", "int16", "int32", "int64"},
-    "uint16": {"uint32", "int32", "int64"},
-    "uint32": {"int64"},
-    "float32": {"float64"},
-    "timestamp_s": {"timestamp", "timestamp_ms"},
-    "timestamp_ms": {"timestamp"},
-    "varchar": {"json"},
-}
-
-
-def widened_by_spark(old: Type, new: Type) -> bool:
-    return old == new or new.name in _WIDENED_BY_SPARK.get(old.name, ())
-
-
-def promoted(old: Type, new: Type, nanoseconds: bool) -> Conversion:
-    """A column in files that hold the type it had before."""
-    before, after = Column(0, "", old, 0), Column(0, "", new, 0)
-    own = FROM_PARQUET.get(old.name)
-    plain = Reading(nanoseconds)
-    read, target = plain.read_type(before), plain.shown_type(after)
-    if new.name == "timestamp_ns" and nanoseconds:
-        return Conversion(read, lambda value: nanoseconds_of(value.cast(T.TimestampNTZType())))
-    return Conversion(read, lambda value: (own.convert(value) if own else value).cast(target))
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How the values of one branch of a scan are read and shown.
-
-    `columns`: columns and fields that these files hold in another type than their own, by id.
-    `missing`: the ids of columns and fields these files do not have and whose default Spark cannot fill in.
-    `names`: the names to ask for, where they are not the columns' own.
-    `by_field_id`: whether the files carry field ids; if not, names decide.
-    """
-
-    nanoseconds: bool = False
-    conversions: Mapping[str, Conversion] = field(default_factory=lambda: FROM_PARQUET)
-    columns: Mapping[int, Conversion] = field(default_factory=dict)
-    missing: Set[int] = frozenset()
-    names: Mapping[int, str] = field(default_factory=dict)
-    by_field_id: bool = True
-
-    def read_type(self, column: Column) -> T.DataType:
-        """The Spark type to ask of the Parquet reader, with field ids below the top."""
-        conversion = self._conversion(column)
-        if conversion:
-            return conversion.read
-        match column.type.name:
-            case "list":
-                return T.ArrayType(self.read_type(column.children[0]))
-            case "map":
-                return T.MapType(self.read_type(column.children[0]), self.read_type(column.children[1]))
-            case "struct":
-                return T.StructType(
-                    [self.read_field(child) for child in column.children if child.id not in self.missing]
-                )
-            case _:
-                return self.shown_type(column)
-
-    def read_name(self, column: Column) -> str:
-        return self.names.get(column.id, column.name)
-
-    def read_field(self, column: Column) -> T.StructField:
-        metadata = {FIELD_ID: column.id} if self.by_field_id else {}
-        return T.StructField(self.read_name(column), self.read_type(column), True, metadata)
-
-    def shown_type(self, column: Column) -> T.DataType:
-        """The Spark type a user sees."""
-        match column.type.name:
-            case "list":
-                return T.ArrayType(self.shown_type(column.children[0]))
-            case "map":
-                return T.MapType(self.shown_type(column.children[0]), self.shown_type(column.children[1]))
-            case "struct":
-                return T.StructType([T.StructField(c.name, self.shown_type(c)) for c in column.children])
-            case "decimal":
-                return T.DecimalType(column.type.precision, column.type.scale)
-            case "timestamp_ns" if self.nanoseconds:
-                return T.LongType()
-            case name:
-                return _SHOWN_AS[name]
-
-    def is_shown_as_read(self, column: Column) -> bool:
-        below = any(item.id in self.names for child in column.children for item in child.walk())
-        return not below and not any(self._differs(item) for item in column.walk())
-
-    def _differs(self, column: Column) -> bool:
-        return column.id in self.missing or self._conversion(column) is not None
-
-    def _conversion(self, column: Column) -> Conversion | None:
-        if column.id in self.columns:
-            return self.columns[column.id]
-        if column.type.name == "timestamp_ns" and self.nanoseconds:
-            return None
-        return self.conversions.get(column.type.name)
-
-    def shown(self, column: Column, value: SparkColumn) -> SparkColumn:
-        """What was read of a column as what a user sees."""
-        if self.is_shown_as_read(column):
-            return value
-        if column.id in self.missing:
-            return default_value(column, self.shown_type(column))
-        match column.type.name:
-            case "list":
-                return F.transform(value, lambda item: self.shown(column.children[0], item))
-            case "map":
-                key, item = column.children
-                entries = F.transform(
-                    F.map_entries(value),
-                    lambda entry: F.struct(self.shown(key, entry["key"]), self.shown(item, entry["value"])),
-                )
-                return F.map_from_entries(entries)
-            case "struct":
-                fields = [self.shown(c, value.getField(self.read_name(c))).alias(c.name) for c in column.children]
-                return F.when(value.isNotNull(), F.struct(*fields))
-            case _:
-                conversion = self._conversion(column)
-                return conversion.convert(value) if conversion else value

@@ -150,7 +150,7 @@ def test_a_merge_between_two_questions_is_not_seen(
     _files(postgres_catalog, "SELECT 1")
     with penstock.attach(postgres_catalog.uri, read_only=True, spark=spark) as lake:
         rows = lake.table("t").read()
-        asked = lake.catalog.database.query
+        asked = lake._attachment.catalog.database.query
 
         def query(sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
             if "FROM ducklake_data_file d" in sql:
@@ -159,9 +159,9 @@ def test_a_merge_between_two_questions_is_not_seen(
                     duckdb.execute("CALL ducklake_merge_adjacent_files('lk')")
             return asked(sql, parameters)
 
-        monkeypatch.setattr(lake.catalog.database, "query", query)
+        monkeypatch.setattr(lake._attachment.catalog.database, "query", query)
         assert rows.count() == 60
-        assert lake.catalog.database.query == asked, "the question was not asked"
+        assert lake._attachment.catalog.database.query == asked, "the question was not asked"
         with pytest.raises(penstock.StaleReadError, match="replaced"):
             rows.count()
 

@@ -15,6 +15,7 @@ import pytest
 
 from penstock.ducklake.model.option_values import validate_option
 from penstock.ducklake.model.options import OPTIONS
+from penstock.ducklake.writing.file_options import file_options
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.schema.types import parse_type
@@ -167,7 +168,7 @@ def test_options_reach_the_file(tmp_path: Path, compression: str) -> None:
         "parquet_row_group_size": "10", "target_file_size": "1000000", "hive_file_pattern": "false",
     }  # fmt: skip
     for encrypted in (False, True):
-        options = FileOptions.of(stored.get)
+        options = file_options(stored.get)
         plan = WritePlan((NUMBER,), f"{tmp_path}/", options, partition_names=("p",), encrypted=encrypted)
         [written] = write_files(plan, batches(pa.array(range(25)), pa.array(["x"] * 25)))
         assert "/" not in written.path
@@ -447,9 +448,9 @@ def _validated(name: str, text: str) -> str | None:
 
 
 def test_options_are_read_as_they_are_stored() -> None:
-    assert FileOptions.of({}.get) == FileOptions()
+    assert file_options({}.get) == FileOptions()
     stored = {"target_file_size": "10485760", "parquet_compression": "zstd", "parquet_row_group_size_bytes": "5MB"}
-    options = FileOptions.of(stored.get)
+    options = file_options(stored.get)
     assert (options.target_file_size, options.compression_level, options.row_group_bytes) == (10485760, 3, 5_000_000)
     with pytest.raises(InvalidError, match="parquet_compression_level"):
-        FileOptions.of({"parquet_compression": "zstd", "parquet_compression_level": "99"}.get)
+        file_options({"parquet_compression": "zstd", "parquet_compression_level": "99"}.get)

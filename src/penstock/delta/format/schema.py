@@ -73,7 +73,7 @@ class TableSchema:
     def written_columns(self, spark: SparkSession, *, materialized: bool) -> tuple[Column, ...]:
         """The columns of a new file: the data columns, and last the partition columns where files hold them."""
         fields = [*self.data_fields, *(self.partition_fields if materialized else [])]
-        found = columns_of(spark, T.StructType(self._physical_fields(fields)), inlining=False)
+        found = columns_of(spark, T.StructType(self._physical_fields(fields)))
         return tuple(
             _with_ids(column, field) if self.mapping != "none" else column
             for column, field in zip(found, fields, strict=True)
@@ -81,7 +81,7 @@ class TableSchema:
 
     def columns(self, spark: SparkSession) -> tuple[Column, ...]:
         """All columns under the users' names, in the table's order."""
-        return columns_of(spark, _plain(self.struct), inlining=False)
+        return columns_of(spark, _plain(self.struct))
 
     def _physical_fields(self, fields: Sequence[T.StructField]) -> list[T.StructField]:
         """Top-level fields under their names in files, which take NULL or not as the table says."""
@@ -196,7 +196,7 @@ def check_supported(spark: SparkSession, schema: TableSchema) -> None:
     """Refuse types that Delta does not have, or that this version cannot write."""
     for field in schema.struct.fields:
         _check_type(field.dataType, field.name)
-    columns_of(spark, _plain(schema.struct), inlining=False)
+    columns_of(spark, _plain(schema.struct))
 
 
 def _check_type(kind: T.DataType, path: str) -> None:

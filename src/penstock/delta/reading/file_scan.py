@@ -21,8 +21,9 @@ from penstock.delta.log.table_log import LogSnapshot, TableLog
 from penstock.delta.reading.file_skipping import FileSkipping
 from penstock.predicates import Implication, Nothing, implied_by
 from penstock.schema.columns import Column
-from penstock.spark.column_assignment import quoted
+from penstock.spark.expressions import quoted
 from penstock.spark.jvm import file_index
+from penstock.spark.pushdown import FilterRecorder, row_filters
 from penstock.spark.relation import ROW_INDEX, parquet_rows, records
 from penstock.spark.workers import map_in_workers
 from penstock.storage.paths import folder, is_local
@@ -61,13 +62,13 @@ class FileScan:
 
     def implied(self, predicate: SparkColumn) -> Implication:
         """What a predicate implies for the rows that pass it; no file is read."""
-        recorder = _Recorder()
+        recorder = FilterRecorder()
         nothing = file_index(self.spark, recorder, T.StructType([]), {}, 1, "nothing")
         plain = [T.StructField(item.name, with_nulls(item.dataType)) for item in self.schema.struct.fields]
         parquet_rows(self.spark, nothing, T.StructType(plain)).where(predicate).collect()
         if recorder.filters is None:
             return Nothing()  # Spark has found that no row can pass
-        return implied_by(_each(recorder.filters), self.columns)
+        return implied_by([json.dumps(item) for item in recorder.filters], self.columns)
 
     def file_test(self, predicate: SparkColumn) -> Callable[[AddFile], bool]:
         """Returns what tells of a file whether it can hold a row that a predicate is true for."""
@@ -161,15 +162,6 @@ class _Planner:
         )
 
 
-@dataclass
-class _Recorder:
-    filters: str | None = None
-
-    def __call__(self, filters: str) -> str:
-        self.filters = filters
-        return ""
-
-
 @dataclass(frozen=True)
 class _VectorReader:
     """Rows of a deletion vector's descriptor in, the positions that it deletes out."""
@@ -190,7 +182,7 @@ def _constant(number: int) -> str:
 
 
 def _each(filters: str) -> list[str]:
-    return [json.dumps(item) for item in json.loads(filters)]
+    return [json.dumps(item) for item in row_filters(filters)]
 
 
 def _vector(file: AddFile) -> tuple[object, ...]:

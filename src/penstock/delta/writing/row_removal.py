@@ -11,7 +11,7 @@ from penstock.delta.format.actions import AddFile
 from penstock.delta.log.conflicts import ReadSet, everything_read
 from penstock.delta.reading.file_scan import FILE, FileScan
 from penstock.delta.writing.file_writer import FileWriter
-from penstock.ducklake.changing.delete_job import has_subquery
+from penstock.spark.expressions import has_subquery
 
 
 @dataclass(frozen=True)

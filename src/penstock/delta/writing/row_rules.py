@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.delta.format.schema import BOUNDED_TEXT
 from penstock.errors import UnsupportedError
-from penstock.spark.column_assignment import quoted
+from penstock.spark.expressions import quoted
 
 Test = Callable[[SparkColumn], SparkColumn]
 Reach = Callable[[SparkColumn, Test], SparkColumn]  # whether a member of a value passes a test

@@ -15,7 +15,7 @@ from penstock.delta.writing.file_commits import commit_files, delete_new_files
 from penstock.delta.writing.file_writer import FileWriter
 from penstock.delta.writing.row_removal import remove_rows
 from penstock.delta.writing.row_rules import satisfying
-from penstock.spark.column_assignment import as_column
+from penstock.spark.expressions import as_column
 from penstock.spark.write_job import Distribution
 
 

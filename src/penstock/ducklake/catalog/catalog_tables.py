@@ -8,7 +8,7 @@ FORMAT_VERSION = "1.0"
 
 
 @dataclass(frozen=True)
-class ColumnDefinition:
+class CatalogColumn:
     """A column of a catalog table; `type` is bigint, varchar, boolean, timestamptz or uuid."""
 
     name: str
@@ -17,20 +17,20 @@ class ColumnDefinition:
 
 
 @dataclass(frozen=True)
-class TableDefinition:
+class CatalogTable:
     """A catalog table, its columns in the order in which the extension makes them."""
 
     name: str
-    columns: tuple[ColumnDefinition, ...]
+    columns: tuple[CatalogColumn, ...]
 
     @property
     def column_names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
 
-def _table(name: str, columns: str) -> TableDefinition:
+def _table(name: str, columns: str) -> CatalogTable:
     parts = (column.split(maxsplit=2) for column in columns.split(","))
-    return TableDefinition(name, tuple(ColumnDefinition(*part) for part in parts))
+    return CatalogTable(name, tuple(CatalogColumn(*part) for part in parts))
 
 
 TABLES = {

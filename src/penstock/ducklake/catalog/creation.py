@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
-from penstock.ducklake.catalog.catalog_tables import FORMAT_VERSION, TABLES, ColumnDefinition, TableDefinition
+from penstock.ducklake.catalog.catalog_tables import FORMAT_VERSION, TABLES, CatalogColumn, CatalogTable
 from penstock.ducklake.catalog.databases import ConnectOptions, Database, Row, connect
 from penstock.ducklake.catalog.location import Location
 from penstock.errors import AttachError, CatalogError
@@ -79,12 +79,12 @@ def _create_tables(database: Database, condition: str = "") -> None:
         database.execute(create_statement(database, table, condition))
 
 
-def create_statement(database: Database, table: TableDefinition, condition: str = "") -> str:
+def create_statement(database: Database, table: CatalogTable, condition: str = "") -> str:
     columns = ", ".join(column_clause(database, column) for column in table.columns)
     return f"CREATE TABLE {condition}{table.name} ({columns})"
 
 
-def column_clause(database: Database, column: ColumnDefinition) -> str:
+def column_clause(database: Database, column: CatalogColumn) -> str:
     """A column's name, type and constraint as the database writes them."""
     kind = database.column_types.get(column.type, column.type.upper())
     return f"{database.identifier(column.name)} {kind} {column.constraint}".rstrip()

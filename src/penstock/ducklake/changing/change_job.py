@@ -21,8 +21,8 @@ from penstock.spark.workers import map_in_workers
 from penstock.spark.write_job import Gathering, Job, Written, gathered, gathering
 from penstock.storage.parquet.names import new_write_id
 
-# What conditions and values may call the table, and the rows that are merged into it.
-TARGET_NAME, SOURCE_NAME = "target", "source"
+# What conditions and values may call the rows that are merged into a table.
+SOURCE_NAME = "source"
 POSITION = "_penstock_position"
 # Whether the row is written anew, and the number of the source's row that it matched.
 WRITTEN, SOURCE = "_penstock_written", "_penstock_source"

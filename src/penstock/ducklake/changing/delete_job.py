@@ -22,10 +22,10 @@ from penstock.ducklake.files.delete_files import (
     deleted_before,
     write_delete_file,
 )
-from penstock.ducklake.reading.explain import pushed_filters
-from penstock.ducklake.reading.table_scan import FILE, Contents, Scan
+from penstock.ducklake.reading.pushed_filters import pushed_filters
+from penstock.ducklake.reading.table_scan import FILE, Contents, TableScan
 from penstock.spark.file_tasks import writing_tasks
-from penstock.spark.jvm import query_execution
+from penstock.spark.pushdown import covered_whole
 from penstock.spark.workers import map_in_workers
 from penstock.storage.parquet.names import new_write_id
 
@@ -97,16 +97,12 @@ def remove_rows(places: DataFrame, job: RemovalJob) -> list[Removed]:
     return removed
 
 
-def has_subquery(frame: DataFrame) -> bool:
-    return not query_execution(frame).analyzed().subqueriesAll().isEmpty()
-
-
-def files_that_go_whole(scan: Scan, contents: Contents, where: SparkColumn) -> frozenset[int]:
+def files_covered_whole(scan: TableScan, contents: Contents, where: SparkColumn) -> frozenset[int]:
     """The data files that hold only rows that a predicate is true for: the catalog's statistics say so, unread."""
-    possible: set[int] = set()
-    remaining: set[int] = set()
-    for group in contents.groups:
-        for predicate, files in ((where, possible), (~where | where.isNull(), remaining)):
+
+    def possible(predicate: SparkColumn) -> Iterator[int]:
+        for group in contents.groups:
             for planner, filters in pushed_filters(scan, group, contents, predicate):
-                files.update(file.id for file in planner.files_for(filters))
-    return frozenset(possible - remaining)
+                yield from (file.id for file in planner.files_for(filters))
+
+    return frozenset(covered_whole(where, possible))

@@ -13,13 +13,14 @@ from penstock.ducklake.catalog.commits.provisional_ids import is_staged
 from penstock.ducklake.catalog.deleted_rows import deletable_files
 from penstock.ducklake.catalog.inlined_rows import live_inlined_rows
 from penstock.ducklake.changing.change_job import POSITION, SOURCE, WRITTEN, Changed, change_rows
-from penstock.ducklake.changing.delete_job import RemovalJob, Removed, files_that_go_whole, has_subquery, remove_rows
+from penstock.ducklake.changing.delete_job import RemovalJob, Removed, files_covered_whole, remove_rows
 from penstock.ducklake.changing.target_rows import target_rows
+from penstock.ducklake.changing.target_table import TargetTable
 from penstock.ducklake.files.delete_files import DeletableFile
 from penstock.ducklake.model.objects import TableInfo
-from penstock.ducklake.reading.table_scan import FILE, Contents, Scan
+from penstock.ducklake.reading.table_scan import FILE
 from penstock.ducklake.transaction import Transaction
-from penstock.ducklake.writing.write_target import Target
+from penstock.spark.expressions import has_subquery
 from penstock.spark.kept_rows import keeping
 
 
@@ -44,21 +45,22 @@ def everything(transaction: Transaction, table: TableInfo) -> Removal:
     return Removal(files, inlined=inlined, own_inlined=None)
 
 
-def matching(transaction: Transaction, target: Target, scan: Scan, contents: Contents, where: SparkColumn) -> Removal:
-    """The rows that a predicate is true for. `scan` gives what `target_rows` needs.
+def matching(transaction: Transaction, table: TargetTable, where: SparkColumn) -> Removal:
+    """The rows that a predicate is true for.
 
     Files that the statistics prove to hold no other row go whole, unread; of the others only those are read that can
     hold a match.
     """
+    scan, contents = table.scan, table.contents
     found = target_rows(scan, contents)
     asks_others = has_subquery(found.named.where(where))
-    whole = frozenset[int]() if asks_others else files_that_go_whole(scan, contents, where)
+    whole = frozenset[int]() if asks_others else files_covered_whole(scan, contents, where)
     rows = found.frame.where(where)
     if whole:
         rows = rows.where(F.col(FILE).isNull() | ~F.col(FILE).isin(*whole))
     with keeping() as keep:
-        changed = change_rows(rows.select(*controls()), None, target.info.path, keep)
-        return removal_of(transaction, target, scan, changed, whole)
+        changed = change_rows(rows.select(*controls()), None, table.target.info.path, keep)
+        return removal_of(transaction, table, changed, whole)
 
 
 def controls(written: bool = False) -> list[SparkColumn]:
@@ -67,12 +69,13 @@ def controls(written: bool = False) -> list[SparkColumn]:
 
 
 def removal_of(
-    transaction: Transaction, target: Target, scan: Scan, changed: Changed, whole_files: frozenset[int] = frozenset()
+    transaction: Transaction, changing: TargetTable, changed: Changed, whole_files: frozenset[int] = frozenset()
 ) -> Removal:
     """Rows whose places the tasks have told."""
     if not changed.removes:
         return Removal(whole_files)
-    database, at, table = scan.scope.database, scan.scope.at, target.info
+    target, scope = changing.target, changing.scan.scope
+    database, at, table = scope.database, scope.at, target.info
     known = {file.id: file for file in deletable_files(database, table, at, changed.touched)}
     keeps = not is_staged(table.id) and staged.keeps_deletes(transaction.catalog.database, table.id)
     limit = target.inlined_deletes if keeps else 0

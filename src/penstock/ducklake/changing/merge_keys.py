@@ -13,11 +13,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.classic.column import Column as ClassicColumn
 
-from penstock.ducklake.changing.change_job import SOURCE_NAME, TARGET_NAME
-from penstock.ducklake.reading.table_scan import ROW_ID
+from penstock.ducklake.changing.change_job import SOURCE_NAME
+from penstock.ducklake.reading.table_scan import ROW_ID, TARGET_NAME
 from penstock.errors import InvalidError, NotFoundError
 from penstock.schema.columns import Column, find_column
-from penstock.spark.column_assignment import quoted
+from penstock.spark.expressions import quoted
 from penstock.spark.jvm import catalyst_column, query_execution
 
 _MOST_VALUES = 64  # that are listed one by one

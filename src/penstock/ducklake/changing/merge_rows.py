@@ -18,11 +18,13 @@ from penstock.ducklake.changing.merge_keys import JoinKey, Summary, join_keys, r
 from penstock.ducklake.changing.target_rows import ROW, TargetRows
 from penstock.ducklake.model.schema_evolution import find_at
 from penstock.ducklake.reading.table_scan import FILE
+from penstock.ducklake.writing.insert_defaults import default_values
 from penstock.errors import InvalidError
 from penstock.predicates import implied_by
 from penstock.predicates.implication import Anything, Implication
 from penstock.schema.columns import Column, find_column
-from penstock.spark.column_assignment import assigned_values, default_values, quoted
+from penstock.spark.column_assignment import assigned_values
+from penstock.spark.expressions import quoted
 from penstock.spark.jvm import filter_text
 from penstock.spark.kept_rows import Keep
 from penstock.spark.types import has_nanoseconds

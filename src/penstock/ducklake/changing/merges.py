@@ -10,30 +10,22 @@ from penstock.ducklake.changing.change_job import CONTROLS, change_rows
 from penstock.ducklake.changing.merge_keys import On, join_condition
 from penstock.ducklake.changing.merge_rows import Clause, Merging, check, numbered
 from penstock.ducklake.changing.target_rows import target_rows
+from penstock.ducklake.changing.target_table import TargetTable
 from penstock.ducklake.changing.updates import change
-from penstock.ducklake.reading.table_scan import Contents, Scan
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.inserts import insert_assigned
-from penstock.ducklake.writing.write_target import Target
 from penstock.spark.kept_rows import keeping
 from penstock.storage.parquet import check_writable
 
 
-def merge(
-    transaction: Transaction,
-    target: Target,
-    scan: Scan,
-    contents: Contents,
-    source: DataFrame,
-    on: On,
-    clauses: tuple[Clause, ...],
-) -> None:
+def merge(transaction: Transaction, table: TargetTable, source: DataFrame, on: On, clauses: tuple[Clause, ...]) -> None:
     """First the rows that are there, then those of the source that matched none of them.
 
     These rely on what was not there: rows that come meanwhile and may match are a conflict.
     """
+    target = table.target
     check_writable(target.columns)
-    rows = target_rows(scan, contents)
+    rows = target_rows(table.scan, table.contents)
     name = target.info.full_name
     condition = join_condition(on, target.columns, source, name)
     check(name, rows, source, condition, clauses)
@@ -41,14 +33,14 @@ def merge(
         merging = Merging(name, target.columns, clauses, rows, numbered(source, keep), condition)
         changed = merging.changed_rows()
         if merging.writes:
-            done = change(transaction, target, scan, changed, keep)
+            done = change(transaction, table, changed, keep)
         else:
             done = [change_rows(changed.select(*CONTROLS), None, target.info.path, keep)]
-            deletes.stage(transaction, target.info, deletes.removal_of(transaction, target, scan, done[0]))
+            deletes.stage(transaction, target.info, deletes.removal_of(transaction, table, done[0]))
         if merging.inserts:
             matched = done[0].sources
             for other in done[1:]:
                 matched = matched.union(other.sources)
             if insert_assigned(transaction, target, merging.new_rows(matched)):
-                reliance = Reliance(target.info.id, target.columns, tuple(scan.specs), merging.matchable())
+                reliance = Reliance(target.info.id, target.columns, tuple(table.scan.specs), merging.matchable())
                 transaction.staging.rely(reliance)

@@ -10,13 +10,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.ducklake.changing.change_job import POSITION, TARGET_NAME
+from penstock.ducklake.changing.change_job import POSITION
 from penstock.ducklake.model.schema_evolution import find_at, parse_path
-from penstock.ducklake.reading.table_scan import FILE, ROW_ID, Contents, Scan
+from penstock.ducklake.reading.row_conversion import Conversion, Reading, microseconds_of
+from penstock.ducklake.reading.table_scan import FILE, ROW_ID, TARGET_NAME, Contents, TableScan
 from penstock.errors import InvalidError
 from penstock.schema.columns import Column, find_column
-from penstock.spark.column_assignment import as_column, quoted
-from penstock.spark.types import Conversion, Reading, has_nanoseconds, microseconds_of
+from penstock.spark.expressions import as_column, quoted
+from penstock.spark.types import has_nanoseconds
 
 ROW = "_penstock_row"
 _CUT = Reading(conversions={"timestamp_ns": Conversion(T.LongType(), microseconds_of)})
@@ -62,12 +63,12 @@ class TargetRows:
         return values
 
 
-def target_rows(scan: Scan, contents: Contents) -> TargetRows:
+def target_rows(scan: TableScan, contents: Contents) -> TargetRows:
     """`scan` gives row ids and addresses, and nanoseconds where there are any."""
-    columns = scan.shape.columns
+    columns = scan.layout.columns
     names = [column.name for column in columns]
     frame = scan.frame(contents).toDF(*names, ROW, FILE, POSITION)
-    if scan.shape.nanoseconds:
+    if scan.layout.nanoseconds:
         shown = [_CUT.shown(column, F.col(quoted(column.name))).alias(column.name) for column in columns]
         full = [F.col(quoted(c.name)).alias(_full(i)) for i, c in enumerate(columns) if has_nanoseconds(c)]
         frame = frame.select(*shown, ROW, FILE, POSITION, *full)

@@ -9,38 +9,35 @@ from pyspark.sql import functions as F  # noqa: N812
 from penstock.ducklake.changing import deletes
 from penstock.ducklake.changing.change_job import CONTROLS, Changed, change_rows
 from penstock.ducklake.changing.target_rows import ROW, target_rows
-from penstock.ducklake.reading.table_scan import Contents, Scan
+from penstock.ducklake.changing.target_table import TargetTable
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.inserts import note_files, stage_written
-from penstock.ducklake.writing.write_target import Target, job_for
+from penstock.ducklake.writing.write_target import job_for
 from penstock.spark.column_assignment import assigned_values
 from penstock.spark.kept_rows import Keep, keeping
 from penstock.storage.parquet import check_writable
 
 
 def update(
-    transaction: Transaction,
-    target: Target,
-    scan: Scan,
-    contents: Contents,
-    values: dict[str, SparkColumn],
-    where: SparkColumn | None,
+    transaction: Transaction, table: TargetTable, values: dict[str, SparkColumn], where: SparkColumn | None
 ) -> None:
     """Give columns of some rows new values. The rows keep their row ids."""
-    rows = target_rows(scan, contents)
+    target = table.target
+    rows = target_rows(table.scan, table.contents)
     (rows.named if where is None else rows.named.where(where)).select(*values.values())  # errors of names come first
     frame = rows.frame if where is None else rows.frame.where(where)
     new = assigned_values(frame, target.columns, rows.with_new(values))
     named = [value.alias(f"v{i}") for i, value in enumerate(new)]
     with keeping() as keep:
-        change(transaction, target, scan, frame.select(*named, ROW, *deletes.controls(written=True)), keep)
+        change(transaction, table, frame.select(*named, ROW, *deletes.controls(written=True)), keep)
 
 
-def change(transaction: Transaction, target: Target, scan: Scan, rows: DataFrame, keep: Keep) -> list[Changed]:
+def change(transaction: Transaction, table: TargetTable, rows: DataFrame, keep: Keep) -> list[Changed]:
     """Rows with the table's columns, ROW and the `CONTROLS`: written anew where they say so, and taken away before.
 
     Rows that this transaction has added itself have no row ids yet: they are written as new ones.
     """
+    target = table.target
     check_writable(target.columns)
     first_own = transaction.staging.shown_row_ids.get(target.info.id)
     committed = rows if first_own is None else rows.where(F.col(ROW) < first_own)
@@ -52,7 +49,7 @@ def change(transaction: Transaction, target: Target, scan: Scan, rows: DataFrame
         changed = change_rows(frame, job, target.info.path, keep)
         note_files(transaction, target, changed.written)  # at once: what comes next may fail
         done.append((job, changed))
-    removals = [deletes.removal_of(transaction, target, scan, changed) for _, changed in done]
+    removals = [deletes.removal_of(transaction, table, changed) for _, changed in done]
     for removal in removals:
         deletes.stage(transaction, target.info, removal)
     for job, changed in done:

@@ -17,7 +17,8 @@ from penstock.ducklake.model.column_defaults import (
 )
 from penstock.ducklake.model.type_promotions import may_promote, refusal
 from penstock.errors import InvalidError, NotFoundError
-from penstock.schema.columns import Column, find_column
+from penstock.schema.columns import Column, check_name, find_column
+from penstock.schema.columns import check_names as check_plain_names
 
 # Columns of the tables that hold inlined rows, and of the files that hold updated or merged ones.
 _RESERVED = {
@@ -232,20 +233,12 @@ def drop_default(columns: tuple[Column, ...], path: Path) -> Evolution:
     return set_default(columns, path, NO_DEFAULT)
 
 
-def check_names(columns: Sequence[Column], *, inlining: bool = True, place: str = "the table") -> None:
+def check_names(columns: Sequence[Column], *, inlining: bool = True) -> None:
     """Refuse names that are empty, taken without regard to case, or, where rows may be inlined, reserved."""
-    if not columns:
-        raise InvalidError(f"{place} needs at least one column")
-    seen: set[str] = set()
-    for column in columns:
-        _check_name(column.name)
-        if column.name.lower() in seen:
-            raise InvalidError(f"{place} has two columns named {column.name!r} (letters' case does not count)")
-        seen.add(column.name.lower())
-        if inlining:
+    check_plain_names(columns)
+    if inlining:
+        for column in columns:
             _check_reserved(column.name)
-        if column.type.nested:
-            check_names(column.children, inlining=False, place=f"{column.type} {column.name!r}")
 
 
 @dataclass(frozen=True)
@@ -345,15 +338,10 @@ def _refuse_in_key(columns: Iterable[Column], names: tuple[str, ...], what: str)
 
 
 def _check_free(name: str, siblings: Iterable[Column], place: str) -> None:
-    _check_name(name)
+    check_name(name)
     taken = find_column(siblings, name)
     if taken is not None:
         raise InvalidError(f"{place} cannot get this name: {taken.name!r} has it (letters' case does not count)")
-
-
-def _check_name(name: str) -> None:
-    if not name or "\0" in name:
-        raise InvalidError(f"{name!r} cannot be the name of a column; give it at least one character, and no NUL")
 
 
 def _check_reserved(name: str) -> None:

@@ -24,11 +24,11 @@ from penstock.ducklake.reading.table_scan import (
     POSITION,
     BranchRows,
     Contents,
-    Scan,
+    TableScan,
     row_id,
     without,
 )
-from penstock.spark.column_assignment import quoted
+from penstock.spark.expressions import quoted
 
 Feed = Literal["changes", "insertions", "deletions"]
 # Names that no column of a table has, until the last step.
@@ -42,7 +42,7 @@ class ChangedRows:
     """Rows of one choice of files, before Spark reads them; `finish` leaves those that the span changed."""
 
     span: Span
-    scan: Scan
+    scan: TableScan
     contents: Contents
     finish: Callable[[ChangedRows, BranchRows, FileGroup], DataFrame]
 
@@ -51,7 +51,7 @@ class ChangedRows:
         for group in self.contents.groups:
             for rows in self.scan.rows(group, self.contents):
                 yield self.finish(self, rows, group)
-        columns, nanoseconds = self.scan.shape.columns, self.scan.shape.nanoseconds
+        columns, nanoseconds = self.scan.layout.columns, self.scan.layout.nanoseconds
         for inlined in self.contents.inlined:
             frame = to_frame(self.scan.spark, inlined, carried_schema(columns, nanoseconds, ["row_id", "snapshot_id"]))
             yield _frame(frame, F.col("snapshot_id"), F.col("row_id"), shown_columns(columns, nanoseconds))
@@ -66,16 +66,16 @@ class ChangeFeed:
     """The changes of a span of snapshots, as the catalog knew them in one consistent state of the database."""
 
     feed: Feed
-    scan: Scan
+    scan: TableScan
     span: Span
     inserted: Sequence[ChangedRows]
     deleted: Sequence[ChangedRows]
 
     @classmethod
-    def of(cls, feed: Feed, scan: Scan, span: Span) -> ChangeFeed:
+    def of(cls, feed: Feed, scan: TableScan, span: Span) -> ChangeFeed:
         """`scan` is of the span's last snapshot. Call it inside `Database.consistent()`."""
 
-        def chosen(files: type[ChangedFiles]) -> tuple[Span, Scan, Contents]:
+        def chosen(files: type[ChangedFiles]) -> tuple[Span, TableScan, Contents]:
             changed = replace(scan, scope=files.of(scan.scope, span), row_ids=True)
             return span, changed, changed.contents()
 
@@ -116,7 +116,7 @@ class ChangeFeed:
     def _named(self, frames: Sequence[DataFrame]) -> DataFrame:
         """The columns in order; a table's own may have the same names as those of the feed."""
         own = {"snapshot_id": _SNAPSHOT, "rowid": _ROW, **({"change_type": _TYPE} if self.feed == "changes" else {})}
-        columns = [column.name for column in self.scan.shape.columns]
+        columns = [column.name for column in self.scan.layout.columns]
         named = [F.col(internal).alias(name) for name, internal in own.items()]
         if frames:
             return reduce(DataFrame.union, frames).select(*named, *(F.col(quoted(name)) for name in columns))

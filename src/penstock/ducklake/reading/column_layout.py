@@ -10,20 +10,25 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.ducklake.model.objects import ColumnVersion
 from penstock.ducklake.reading.initial_defaults import spark_can_fill
+from penstock.ducklake.reading.row_conversion import Reading, promoted, widened_by_spark
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
-from penstock.spark.types import Reading, promoted, widened_by_spark
 
 _RESERVED = ("_metadata", "_tmp_metadata", "_penstock", "_ducklake")
 
 
 @dataclass(frozen=True)
-class Shape:
+class ColumnLayout:
     """A table's columns at a snapshot with the history that older files depend on."""
 
     columns: tuple[Column, ...]
     history: tuple[ColumnVersion, ...]
     nanoseconds: bool = False
+
+    @property
+    def has_variants(self) -> bool:
+        """Whether a column, or a field of one, is a variant."""
+        return any(item.type.name == "variant" for column in self.columns for item in column.walk())
 
     @property
     def eras(self) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from pyspark.sql import types as T  # noqa: N812
 from penstock.ducklake.files.sealed_keys import Seal
 from penstock.ducklake.model.files import DeleteFile, DeleteKind
 from penstock.ducklake.reading.duckdb_reader import read_positions
-from penstock.ducklake.reading.file_planner import Planner
+from penstock.ducklake.reading.file_planner import FilePlanner
 from penstock.errors import UnsupportedError
 from penstock.spark.jvm import file_index
 from penstock.spark.relation import file_rows, parquet_rows, records
@@ -30,7 +30,7 @@ _BYTES_PER_POSITION = 16
 
 def deleted_positions(
     spark: SparkSession,
-    planner: Planner,
+    planner: FilePlanner,
     leader: Any,
     kinds: Sequence[DeleteKind],
     inlined: Sequence[tuple[int, int, int]],
@@ -52,7 +52,7 @@ class _Source:
     """The delete files of one kind, of those that there were when the scan was made."""
 
     spark: SparkSession
-    planner: Planner
+    planner: FilePlanner
     leader: Any
     kinds: Sequence[DeleteKind]
     kind: DeleteKind

@@ -12,7 +12,7 @@ from penstock.ducklake.catalog.objects import columns_at
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.files.sealed_keys import Seal
 from penstock.ducklake.model.files import DataFile
-from penstock.ducklake.reading.column_layout import Shape
+from penstock.ducklake.reading.column_layout import ColumnLayout
 from penstock.ducklake.reading.duckdb_rows import as_spark_expects
 from penstock.storage.duckdb_files import connect, read_parquet
 from penstock.storage.duckdb_sql import quoted, select_list
@@ -31,11 +31,11 @@ _EMBEDDED = ("_ducklake_internal_row_id", "_ducklake_internal_snapshot_id")
 Reader = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def duckdb_file(file: DataFile, shape: Shape, seal: Seal) -> tuple[object, ...]:
+def duckdb_file(file: DataFile, layout: ColumnLayout, seal: Seal) -> tuple[object, ...]:
     """A file's row of `DUCKDB_FILE`: how to read it, and the SQL that brings its rows into the table's shape."""
-    written = columns_at(shape.history, At(file.begin_snapshot))
+    written = columns_at(layout.history, At(file.begin_snapshot))
     values = {column.id: quoted(column.name) for column in written}
-    select = select_list(shape.columns, written, values, nanoseconds=shape.nanoseconds)
+    select = select_list(layout.columns, written, values, nanoseconds=layout.nanoseconds)
     return (file.id, file.row_id_start, file.changed_in, file.path, seal.close(file.encryption_key, file.path), select)
 
 

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from penstock.ducklake.reading.row_conversion import FROM_ARROW, Reading
 from penstock.schema.columns import Column
-from penstock.spark.types import FROM_ARROW, Reading
 
 
 def carried_schema(columns: Sequence[Column], nanoseconds: bool, others: Sequence[str] = ()) -> T.StructType:

@@ -17,7 +17,7 @@ from penstock.spark.relation import records
 
 
 @dataclass(frozen=True)
-class Planner:
+class FilePlanner:
     """For the files of one group: filters as JSON in, files and their constants out."""
 
     scope: FileScope

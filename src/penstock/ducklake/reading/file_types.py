@@ -18,10 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.ducklake.model.files import DataFile
-from penstock.partitioning.arrow import COARSE
-from penstock.schema.columns import Column
-from penstock.schema.types import Type, parse_type
-from penstock.spark.types import (
+from penstock.ducklake.reading.row_conversion import (
     Conversion,
     instant_from_nanoseconds,
     local_timestamp,
@@ -30,6 +27,9 @@ from penstock.spark.types import (
     rounded_timestamp,
     timestamp_from_nanoseconds,
 )
+from penstock.partitioning.arrow import COARSE
+from penstock.schema.columns import Column
+from penstock.schema.types import Type, parse_type
 from penstock.spark.workers import map_in_workers
 from penstock.storage.filesystems import open_file
 

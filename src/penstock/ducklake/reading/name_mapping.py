@@ -11,9 +11,9 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.ducklake.model.files import MappedField
 from penstock.ducklake.reading.hive_values import castable
+from penstock.ducklake.reading.row_conversion import Conversion, Reading
 from penstock.errors import UnsupportedError
 from penstock.schema.columns import Column
-from penstock.spark.types import Conversion, Reading
 from penstock.storage.paths import hive_values
 
 

@@ -14,18 +14,22 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.ducklake.catalog.objects import columns_at
+from penstock.ducklake.attachment import Attachment
+from penstock.ducklake.catalog.inlined_rows import inlined_delete_table
+from penstock.ducklake.catalog.objects import column_versions, columns_at, partition_specs
+from penstock.ducklake.catalog.snapshots import latest_snapshot
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.catalog.visible_files import FileScope
 from penstock.ducklake.files.sealed_keys import Seal
 from penstock.ducklake.model.files import DataFile, DeleteKind, FileGroup, MappedField
-from penstock.ducklake.reading.column_layout import Shape, shown_schema
+from penstock.ducklake.model.objects import TableInfo
+from penstock.ducklake.reading.column_layout import ColumnLayout, shown_schema
 from penstock.ducklake.reading.deleted_positions import FILE as DELETED_FILE
 from penstock.ducklake.reading.deleted_positions import POSITION as DELETED_POSITION
 from penstock.ducklake.reading.deleted_positions import deleted_positions
 from penstock.ducklake.reading.duckdb_reader import DUCKDB_FILE, duckdb_file, read_rows
 from penstock.ducklake.reading.duckdb_rows import carried_schema, shown_columns, to_frame
-from penstock.ducklake.reading.file_planner import Planner
+from penstock.ducklake.reading.file_planner import FilePlanner
 from penstock.ducklake.reading.file_types import (
     bare_columns,
     conversions_for,
@@ -38,20 +42,23 @@ from penstock.ducklake.reading.file_types import (
 )
 from penstock.ducklake.reading.initial_defaults import EXISTS_DEFAULT, default_sql, spark_can_fill
 from penstock.ducklake.reading.name_mapping import MappedReading, mapped_reading, mapping_by_position, source_names
+from penstock.ducklake.reading.row_conversion import Reading
+from penstock.ducklake.transaction import Shown
 from penstock.errors import NotFoundError, UnsupportedError
 from penstock.partitioning import PartitionSpec
 from penstock.schema.columns import Column
 from penstock.spark.jvm import file_index, query_execution
 from penstock.spark.relation import ROW_INDEX, file_rows, parquet_rows
-from penstock.spark.types import FIELD_ID, Reading
+from penstock.spark.types import FIELD_ID
 from penstock.spark.workers import map_in_workers
 from penstock.storage.paths import is_local
 
 ROW_ID = "rowid"
+TARGET_NAME = "target"  # what predicates of statements may call the table
 FILE, ROW_ID_START, CHANGED_IN = "_penstock_file", "_penstock_row_id_start", "_penstock_changed_in"
 POSITION = ROW_INDEX
 EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT = "_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"
-Answer = Callable[[Planner], Callable[[str], str]]
+Answer = Callable[[FilePlanner], Callable[[str], str]]
 ConstantsOf = Callable[[DataFile], tuple[object, ...]]
 Files = frozenset[int] | None  # some files of a group, or all
 _BARE = -1  # no column has this id: under it are the names of columns in files without field ids
@@ -78,17 +85,17 @@ class BranchRows:
 
     frame: DataFrame
     shown: Sequence[SparkColumn]
-    planner: Planner
+    planner: FilePlanner
     index: Any
 
 
 @dataclass(frozen=True)
-class Scan:
+class TableScan:
     """What a read needs: the files, the columns, and the partition specifications that files were written with."""
 
     spark: SparkSession
     scope: FileScope
-    shape: Shape
+    layout: ColumnLayout
     specs: Sequence[PartitionSpec]
     table_name: str
     known_kinds: dict[tuple[int, ...], dict[int, str]]  # by the columns in question, then by file
@@ -119,8 +126,8 @@ class Scan:
             )
 
     def _inlined_rows(self) -> list[pa.Table]:
-        scope, shape = self.scope, self.shape
-        columns, history, nanoseconds = shape.columns, shape.history, shape.nanoseconds
+        scope, layout = self.scope, self.layout
+        columns, history, nanoseconds = layout.columns, layout.history, layout.nanoseconds
         return scope.inlined_rows(columns, history, nanoseconds=nanoseconds)
 
     def frame(self, contents: Contents) -> DataFrame:
@@ -135,14 +142,14 @@ class Scan:
 
     @property
     def schema(self) -> T.StructType:
-        schema = shown_schema(self.shape.columns, Reading(self.shape.nanoseconds))
+        schema = shown_schema(self.layout.columns, Reading(self.layout.nanoseconds))
         for name in [ROW_ID] * self.row_ids + [FILE, POSITION] * self.addresses:
             schema.add(name, T.LongType())
         return schema
 
     def rows(self, group: FileGroup, contents: Contents, answer: Answer = lambda planner: planner) -> list[BranchRows]:
         """The rows of a group's files. `answer` may put something between Spark's question and the planner."""
-        if group.foreign or self.shape.only_duckdb_reads(group.era):
+        if group.foreign or self.layout.only_duckdb_reads(group.era):
             if group.mapping_id is not None:
                 raise UnsupportedError(
                     f"{self.table_name} has added files that only DuckDB can read (a column became JSON, a variant "
@@ -155,9 +162,9 @@ class Scan:
         return self._of_others(group, answer) if group.unknown else self._by_field_id(group, answer)
 
     def _by_field_id(self, group: FileGroup, answer: Answer, only: Files = None) -> list[BranchRows]:
-        if self.shape.is_unsure(group.era):
+        if self.layout.is_unsure(group.era):
             return self._unsure(group, answer, only)
-        return [self._native(group, self.shape.reading(group.era), None, answer, only)]
+        return [self._native(group, self.layout.reading(group.era), None, answer, only)]
 
     def _of_others(self, group: FileGroup, answer: Answer) -> list[BranchRows]:
         """Branches for the files that have field ids, and for each kind of file that has not."""
@@ -166,7 +173,7 @@ class Scan:
         known.update(bare_columns(self.spark, [f for f in files if f.id not in known]))
         kinds: dict[tuple[MappedField, ...], set[int]] = {}
         for file in files:
-            columns = columns_at(self.shape.history, At(file.begin_snapshot))
+            columns = columns_at(self.layout.history, At(file.begin_snapshot))
             mapping = mapping_by_position(columns, names_of(known[file.id]))
             kinds.setdefault(mapping, set()).add(file.id)
         branches = []
@@ -181,8 +188,8 @@ class Scan:
         self, group: FileGroup, mapping: Sequence[MappedField], answer: Answer, only: Files = None
     ) -> list[BranchRows]:
         """A branch for each kind of file of one mapping that there is."""
-        columns, nanoseconds = self.shape.columns, self.shape.nanoseconds
-        promotions = self.shape.reading(group.era).columns
+        columns, nanoseconds = self.layout.columns, self.layout.nanoseconds
+        promotions = self.layout.reading(group.era).columns
         unsure = tuple(column.id for column in unsure_columns(columns))
         if not unsure:
             mapped = mapped_reading(columns, mapping, nanoseconds, promotions)
@@ -203,14 +210,14 @@ class Scan:
 
     def _unsure(self, group: FileGroup, answer: Answer, only: Files = None) -> list[BranchRows]:
         """A branch for each kind of file of a snapshot that changed columns too."""
-        questions = self.shape.questions
+        questions = self.layout.questions
         files = self._files(group, only)
         known = self.known_kinds.setdefault((0, *questions), {})  # no column has the id 0: these are other answers
         known.update(field_types(self.spark, [f for f in files if f.id not in known], questions))
         branches = []
         for held in sorted({known[file.id] for file in files}):
             of_kind = frozenset(file.id for file in files if known[file.id] == held)
-            branches.append(self._native(group, self.shape.reading_of(types_of(held)), None, answer, of_kind))
+            branches.append(self._native(group, self.layout.reading_of(types_of(held)), None, answer, of_kind))
         return branches
 
     def _native(
@@ -232,10 +239,10 @@ class Scan:
 
         planner = self._planner(group, reading.names, constants_of)
         if files is not None:
-            planner = replace(planner, files=files, opaque=opaque_columns(self.shape.columns, reading.columns))
+            planner = replace(planner, files=files, opaque=opaque_columns(self.layout.columns, reading.columns))
         schema = self._file_schema(group, reading, mapped)
-        shown = [self._shown(column, reading, mapped) for column in self.shape.columns]
-        computed = {c.name: reading.read_name(c) for c in self.shape.columns if not reading.is_shown_as_read(c)}
+        shown = [self._shown(column, reading, mapped) for column in self.layout.columns]
+        computed = {c.name: reading.read_name(c) for c in self.layout.columns if not reading.is_shown_as_read(c)}
         derived: Mapping[str, str] = {}
         if computed:
             unplanned = self._index(planner, constants, {}, group)
@@ -243,8 +250,8 @@ class Scan:
         index = self._index(answer(planner), constants, derived, group)
         return BranchRows(parquet_rows(self.spark, index, schema), shown, planner, index)
 
-    def _planner(self, group: FileGroup, names: Mapping[int, str], constants_of: ConstantsOf) -> Planner:
-        return Planner(self.scope, self.specs, group, self.shape.columns, names, constants_of)
+    def _planner(self, group: FileGroup, names: Mapping[int, str], constants_of: ConstantsOf) -> FilePlanner:
+        return FilePlanner(self.scope, self.specs, group, self.layout.columns, names, constants_of)
 
     def _index(
         self, answer: Callable[[str], str], constants: T.StructType, derived: Mapping[str, str], group: FileGroup
@@ -258,7 +265,7 @@ class Scan:
 
     def _file_schema(self, group: FileGroup, reading: Reading, mapped: MappedReading | None) -> T.StructType:
         schema = T.StructType()
-        for column in self.shape.columns:
+        for column in self.layout.columns:
             if column.id not in reading.missing and not (mapped and column.id in mapped.hive):
                 schema.add(_with_default(reading.read_field(column), column, reading))
         if self._numbered(group):
@@ -273,14 +280,14 @@ class Scan:
 
     def _by_duckdb(self, group: FileGroup, answer: Answer) -> BranchRows:
         """One row a file, which DuckDB reads in the workers; filters reach the index by the optimizer rule."""
-        carried = {column.id: f"v{i}" for i, column in enumerate(self.shape.columns)}
+        carried = {column.id: f"v{i}" for i, column in enumerate(self.layout.columns)}
         seal = Seal()
-        planner = self._planner(group, carried, lambda file: duckdb_file(file, self.shape, seal))
+        planner = self._planner(group, carried, lambda file: duckdb_file(file, self.layout, seal))
         index = self._index(answer(planner), DUCKDB_FILE, {}, group)
         others = (FILE, ROW_ID_START, CHANGED_IN, POSITION, EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT)
-        schema = carried_schema(self.shape.columns, self.shape.nanoseconds, others)
+        schema = carried_schema(self.layout.columns, self.layout.nanoseconds, others)
         rows = map_in_workers(file_rows(self.spark, index), read_rows(schema, seal), schema)
-        return BranchRows(rows, shown_columns(self.shape.columns, self.shape.nanoseconds), planner, index)
+        return BranchRows(rows, shown_columns(self.layout.columns, self.layout.nanoseconds), planner, index)
 
     def _finished(self, rows: BranchRows, group: FileGroup, contents: Contents) -> DataFrame:
         """Without the rows that the snapshot does not show, and with row ids where asked for."""
@@ -296,7 +303,7 @@ class Scan:
         return frame.select(*shown)
 
     def _from_inlined(self, rows: pa.Table) -> DataFrame:
-        columns, nanoseconds = self.shape.columns, self.shape.nanoseconds
+        columns, nanoseconds = self.layout.columns, self.layout.nanoseconds
         shown = shown_columns(columns, nanoseconds) + [F.col("row_id").alias(ROW_ID)] * self.row_ids
         address = [F.lit(None).cast("bigint").alias(FILE), F.col("row_id").alias(POSITION)]
         shown += address * self.addresses
@@ -343,3 +350,27 @@ def _computations(frame: DataFrame, names: Mapping[str, str]) -> dict[str, str]:
         if item.name() in names and is_computed:
             found[item.child().sql()] = names[item.name()]
     return found
+
+
+def table_scan(
+    attachment: Attachment,
+    shown: Shown,
+    table: TableInfo,
+    *,
+    row_ids: bool = False,
+    addresses: bool = False,
+    nanoseconds: bool = False,
+) -> TableScan:
+    """A scan of a table as somebody looks at it. Call it inside `Database.consistent()`."""
+    database = shown.database
+    history = tuple(column_versions(database, table.id))
+    layout = ColumnLayout(columns_at(history, shown.at), history, nanoseconds)
+    latest = latest_snapshot(database)
+    scope = FileScope(
+        database, table.id, table.path, shown.at, latest.id, latest.next_file_id, layout.eras,
+        inlined_delete_table(database, table.id), layout.has_variants, layout.milliseconds,
+    )  # fmt: skip
+    return TableScan(
+        attachment.spark, scope, layout, partition_specs(database, table.id), table.full_name,
+        attachment.known_file_kinds, row_ids, addresses,
+    )  # fmt: skip

@@ -16,7 +16,7 @@ from pyspark.sql import types as T  # noqa: N812
 from penstock.ducklake.catalog.commits.staged_added_files import known_mappings, known_paths, link_files
 from penstock.ducklake.files.name_matching import ForeignFile, Rules, described
 from penstock.ducklake.transaction import Transaction
-from penstock.ducklake.writing.write_target import Target
+from penstock.ducklake.writing.write_target import WriteTarget
 from penstock.errors import InvalidError, PenstockError, UnsupportedError
 from penstock.schema.columns import Column, find_column
 from penstock.spark.workers import map_in_workers
@@ -88,7 +88,7 @@ class _DescribeJob:
             return error
 
 
-def add(transaction: Transaction, spark: SparkSession, target: Target, paths: Sequence[str], rules: Rules) -> None:
+def add(transaction: Transaction, spark: SparkSession, target: WriteTarget, paths: Sequence[str], rules: Rules) -> None:
     """Stage files, whose footers Spark's tasks read. Files without rows are left out, as the extension does it."""
     located = [file for path in paths for file in named_files(_located(path))]
     _check_new(transaction, target, located)
@@ -96,14 +96,14 @@ def add(transaction: Transaction, spark: SparkSession, target: Target, paths: Se
     link(transaction, target, files)
 
 
-def link(transaction: Transaction, target: Target, files: Sequence[ForeignFile]) -> None:
+def link(transaction: Transaction, target: WriteTarget, files: Sequence[ForeignFile]) -> None:
     with_rows = [file for file in files if file.record_count]
     if with_rows:
         known = known_mappings(transaction.shown().database, target.info.id)
         link_files(transaction.staging, target.info.id, target.spec, known, with_rows)
 
 
-def add_delta(transaction: Transaction, spark: SparkSession, target: Target, table: LinkableTable) -> None:
+def add_delta(transaction: Transaction, spark: SparkSession, target: WriteTarget, table: LinkableTable) -> None:
     """Stage the live files of a Delta table's newest version."""
     source = table.linkable_files()  # one version for all that follows
     where = f"the Delta table {source.table_path}"
@@ -136,7 +136,7 @@ def _located(path: str) -> str:
     return absolute(path.removeprefix("file://"))
 
 
-def _check_new(transaction: Transaction, target: Target, paths: Sequence[str]) -> None:
+def _check_new(transaction: Transaction, target: WriteTarget, paths: Sequence[str]) -> None:
     if not paths:
         return
     shown = transaction.shown()
@@ -200,7 +200,7 @@ def _unlike(both: str, name: str, without: str) -> InvalidError:
     return InvalidError(f"{both} need the same columns: {without} has no {name!r}; add it, or drop it from the other")
 
 
-def _check_defaults(target: Target, files: Sequence[ForeignFile]) -> None:
+def _check_defaults(target: WriteTarget, files: Sequence[ForeignFile]) -> None:
     """What a Delta file lacks is NULL there; in DuckLake it is the default that the column was added with."""
     with_default = [item for column in target.columns for item in column.walk() if item.initial_default is not None]
     for file in files if with_default else ():

@@ -15,7 +15,7 @@ from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing import sort_order
 from penstock.errors import NotFoundError, UnsupportedError
 from penstock.partitioning import partition_fields
-from penstock.schema.columns import Column
+from penstock.schema.columns import Column, shape
 
 Change = Callable[[tuple[Column, ...], int], Evolution]
 
@@ -28,7 +28,7 @@ def change_columns(transaction: Transaction, table: TableInfo, change: Change, i
     evolution = change(before, 1 + max(version.column.id for version in versions))
     if not evolution.ended and not evolution.added:
         return
-    reshaped = _shape(before) != _shape(evolution.columns)
+    reshaped = shape(before) != shape(evolution.columns)
     if reshaped and staged.has_files(transaction.staging, table.id):
         _require_plain_files(transaction, table)
     staged.change_columns(transaction.staging, table.id, evolution)
@@ -59,10 +59,6 @@ def _reshape(transaction: Transaction, table_id: int, columns: tuple[Column, ...
             replace(rows, columns=columns, rows=evolved_rows(rows.columns, columns, rows.rows))
             for rows in staging.inlined[table_id]
         ]
-
-
-def _shape(columns: Sequence[Column]) -> list[tuple[object, ...]]:
-    return [(column.id, column.name, column.type, *_shape(column.children)) for column in columns]
 
 
 def columns_of(transaction: Transaction, table: TableInfo) -> tuple[Column, ...]:

@@ -13,9 +13,9 @@ from penstock.ducklake.model.objects import Macro, MacroImplementation, Schema, 
 from penstock.ducklake.model.schema_evolution import column_rows
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.duckdb_macros import check_macro, check_query
+from penstock.ducklake.writing.table_schemas import NewTable
 from penstock.errors import InvalidError, NotFoundError
 from penstock.partitioning import partition_fields
-from penstock.spark.schemas import TableDefinition
 
 
 def create_schema(transaction: Transaction, name: str, *, if_not_exists: bool) -> None:
@@ -55,7 +55,7 @@ def drop_schema(transaction: Transaction, name: str, *, if_exists: bool, cascade
 def create_table(
     transaction: Transaction,
     name: str,
-    definition: TableDefinition,
+    definition: NewTable,
     *,
     partitioned_by: Sequence[str] = (),
     sorted_by: Sequence[SortKey] = (),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +29,8 @@ from penstock.ducklake.writing.duckdb_expressions import calculator, nodes
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
-from penstock.spark.types import Reading
+from penstock.spark.column_assignment import carried_type
+from penstock.spark.types import shown_type
 from penstock.storage.duckdb_sql import duckdb_type, text_literal
 
 _INSTANTS = ("timestamptz", "timestamp", "timestamp_ns", "timestamp_ms", "timestamp_s", "date")
@@ -105,6 +107,12 @@ def default_of(spark: SparkSession, column: Column, sql: str, *, existing_rows: 
             "need a value; add the column without it, then set the default for new rows"
         )
     return expression_default(_printed(column, name if name in _COMPUTED else sql))
+
+
+def default_values(spark: SparkSession, columns: Sequence[Column]) -> list[SparkColumn]:
+    """What a row has in columns that it does not give."""
+    zone = _time_zone(spark)
+    return [F.expr(default_expression(column, zone)).cast(carried_type(column)) for column in columns]
 
 
 def default_expression(column: Column, time_zone: str = "UTC") -> str:
@@ -245,7 +253,7 @@ def _spark_literal(column: Column, sql: str, time_zone: str) -> str:
                 plain = replace(valued, type=Type("varchar"))
                 return f"CAST({default_sql(plain, T.StringType())} AS VARIANT)"
             case _:
-                return default_sql(valued, Reading().shown_type(column))
+                return default_sql(valued, shown_type(column))
     except (duckdb.Error, ValueError, OverflowError, TypeError) as error:
         raise UnsupportedError(
             f"the default {column.default_value} of column {column.name} is no {column.type} that Spark can hold; "

@@ -9,7 +9,8 @@ from penstock.ducklake.catalog.commits.inlined_tables import has_place
 from penstock.ducklake.catalog.commits.staged_files import add_files, add_inlined
 from penstock.ducklake.catalog.inlined_storage import inlined_statistics, rows_fit
 from penstock.ducklake.transaction import Transaction
-from penstock.ducklake.writing.write_target import Target, job_for
+from penstock.ducklake.writing.insert_defaults import default_values
+from penstock.ducklake.writing.write_target import WriteTarget, job_for
 from penstock.spark.column_assignment import assigned
 from penstock.spark.write_job import Distribution, Job, Written, run
 from penstock.storage.parquet import check_writable
@@ -17,16 +18,17 @@ from penstock.storage.parquet.values import check_not_null
 
 
 def insert(
-    transaction: Transaction, target: Target, frame: DataFrame, *, by_name: bool, distribution: Distribution
+    transaction: Transaction, target: WriteTarget, frame: DataFrame, *, by_name: bool, distribution: Distribution
 ) -> None:
     """Write the rows and stage them: few of them for the catalog itself, others as files."""
     check_writable(target.columns)
-    rows = assigned(frame, target.columns, target.info.full_name, by_name=by_name)
+    defaults = default_values(frame.sparkSession, target.columns)
+    rows = assigned(frame, target.columns, target.info.full_name, by_name=by_name, defaults=defaults)
     insert_assigned(transaction, target, rows, distribution)
 
 
 def insert_assigned(
-    transaction: Transaction, target: Target, rows: DataFrame, distribution: Distribution = "auto"
+    transaction: Transaction, target: WriteTarget, rows: DataFrame, distribution: Distribution = "auto"
 ) -> bool:
     """The same for rows that have exactly the table's columns, in the types that the writer takes. Were there any?"""
     job, spread = job_for(target, rows, distribution)
@@ -36,12 +38,12 @@ def insert_assigned(
     return bool(written.files or written.held)
 
 
-def note_files(transaction: Transaction, target: Target, written: Written) -> None:
+def note_files(transaction: Transaction, target: WriteTarget, written: Written) -> None:
     """Files that go again if the transaction fails."""
     transaction.staging.files.extend(target.info.path + file.path for file in written.files)
 
 
-def stage_written(transaction: Transaction, target: Target, job: Job, written: Written) -> None:
+def stage_written(transaction: Transaction, target: WriteTarget, job: Job, written: Written) -> None:
     """Rows that were too few for a file go to the catalog, if all of them can; else they become a file too."""
     if not written.files and _inlined(transaction, target, job, written):
         return
@@ -51,7 +53,7 @@ def stage_written(transaction: Transaction, target: Target, job: Job, written: W
     add_files(transaction.staging, target.info.id, partition_id, [*written.files, *rest.files])
 
 
-def _inlined(transaction: Transaction, target: Target, job: Job, written: Written) -> bool:
+def _inlined(transaction: Transaction, target: WriteTarget, job: Job, written: Written) -> bool:
     """Stage rows for the catalog, if it can hold them: the tasks give back no more than it may."""
     if not written.held:
         return True
@@ -64,7 +66,7 @@ def _inlined(transaction: Transaction, target: Target, job: Job, written: Writte
     return True
 
 
-def _catalog_holds(transaction: Transaction, target: Target, rows: pa.Table) -> bool:
+def _catalog_holds(transaction: Transaction, target: WriteTarget, rows: pa.Table) -> bool:
     database = transaction.catalog.database
     return rows_fit(target.columns, rows, database.engine) and has_place(
         database, transaction.staging, target.info.id, target.columns

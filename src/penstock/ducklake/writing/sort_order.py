@@ -27,7 +27,7 @@ from penstock.ducklake.writing.duckdb_expressions import (
 from penstock.ducklake.writing.duckdb_macros import definitions
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column, find_column
-from penstock.spark.types import Reading
+from penstock.spark.types import shown_type
 from penstock.storage.duckdb_sql import duckdb_type
 from penstock.storage.parquet import SortColumn
 from penstock.storage.parquet.sort_expressions import SortExpressions
@@ -152,7 +152,13 @@ def _order(key: SortKey) -> str:
     return f"{key.direction} {key.null_order.replace('_', ' ')}"
 
 
-def check_sort_key(spark: SparkSession, columns: Sequence[Column], key: SortKey, table: str) -> None:
+def check_sort_keys(spark: SparkSession, columns: Sequence[Column], keys: Sequence[SortKey], table: str) -> None:
+    """Refuse sort keys that Spark or DuckDB could not sort by."""
+    for key in keys:
+        _check_sort_key(spark, columns, key, table)
+
+
+def _check_sort_key(spark: SparkSession, columns: Sequence[Column], key: SortKey, table: str) -> None:
     """Refuse a key that Spark or DuckDB cannot sort the table's rows by."""
     if plain_column(key.expression, columns) is not None:
         return
@@ -175,7 +181,7 @@ def _unknown_column(columns: Sequence[Column], key: SortKey) -> str | None:
 
 
 def _not_for_spark(spark: SparkSession, columns: Sequence[Column], key: SortKey) -> str | None:
-    shown = T.StructType([T.StructField(column.name, Reading().shown_type(column)) for column in columns])
+    shown = T.StructType([T.StructField(column.name, shown_type(column)) for column in columns])
     try:
         spark.createDataFrame([], shown).select("*", F.expr(spark_sql(key.expression)))
     except (AnalysisException, ParseException) as error:

@@ -14,17 +14,18 @@ from penstock.ducklake.catalog.inlined_storage import inlinable
 from penstock.ducklake.model.objects import Macro, SortKey, TableInfo
 from penstock.ducklake.model.options import OptionValue, effective
 from penstock.ducklake.transaction import Transaction
+from penstock.ducklake.writing.file_options import file_options
 from penstock.ducklake.writing.sort_order import Sorting, plain_column, with_sort_columns
 from penstock.partitioning import PartitionSpec, directory_names
 from penstock.schema.columns import Column
 from penstock.spark.arrow_transfer import with_decimals_as_longs
-from penstock.spark.column_assignment import quoted
+from penstock.spark.expressions import quoted
 from penstock.spark.write_job import Distribution, Job, PartitionKey, distributed, grouping
-from penstock.storage.parquet import FileOptions, WritePlan
+from penstock.storage.parquet import WritePlan
 
 
 @dataclass(frozen=True)
-class Target:
+class WriteTarget:
     """A table as rows are written to it."""
 
     info: TableInfo
@@ -55,7 +56,7 @@ class Target:
         return int(self.option("data_inlining_row_limit") or 0) if self.inlines else 0
 
 
-def target_of(transaction: Transaction, table: TableInfo, attached: Mapping[str, str]) -> Target:
+def write_target(transaction: Transaction, table: TableInfo, attached: Mapping[str, str]) -> WriteTarget:
     shown = transaction.shown()
     database, at = shown.database, shown.at
     with database.consistent():
@@ -67,11 +68,11 @@ def target_of(transaction: Transaction, table: TableInfo, attached: Mapping[str,
     options = tuple(transaction.catalog.options())
     encrypted = effective("encrypted", options, None, None) == "true"
     inlines = inlinable(columns, database.engine)
-    return Target(table, columns, spec, order, options, attached, encrypted, inlines, tuple(macros))
+    return WriteTarget(table, columns, spec, order, options, attached, encrypted, inlines, tuple(macros))
 
 
 def job_for(
-    target: Target,
+    target: WriteTarget,
     rows: DataFrame,
     distribution: Distribution,
     *,
@@ -96,7 +97,7 @@ def job_for(
     plan = WritePlan(
         columns=target.columns,
         directory=target.info.path,
-        options=FileOptions.of(target.option),
+        options=file_options(target.option),
         partition_names=directory_names(target.spec, target.columns) if target.spec else (),
         sort=sorting.by,
         extra_columns=len(sorted_by) + (len(sorting.computed.keys) if sorting.computed else 0),
@@ -111,14 +112,14 @@ def job_for(
     return Job(plan, keys, target.inlined_rows, decimals, sorting.computed), spread
 
 
-def _partition_keys(target: Target) -> tuple[PartitionKey, ...]:
+def _partition_keys(target: WriteTarget) -> tuple[PartitionKey, ...]:
     if target.spec is None:
         return ()
     places = {column.id: (position, column.type) for position, column in enumerate(target.columns)}
     return tuple(PartitionKey(*places[field.column_id], field.transform) for field in target.spec.fields)
 
 
-def _grouping(target: Target, rows: DataFrame) -> list[SparkColumn]:
+def _grouping(target: WriteTarget, rows: DataFrame) -> list[SparkColumn]:
     """What brings the rows of a partition together."""
     if target.spec is None:
         return []

@@ -49,7 +49,7 @@ def columns_for(spark: SparkSession, schema: pa.Schema) -> tuple[Column, ...]:
     below = count(1)
     taken = {field_id(item) for item in schema}
     plain = pa.schema([item.with_type(_without_halves(item.type)) for item in schema])
-    found = columns_of(spark, plain, inlining=False)
+    found = columns_of(spark, plain)
     return tuple(
         replace(
             column,

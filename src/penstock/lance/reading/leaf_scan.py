@@ -26,8 +26,9 @@ from penstock.lance.reading.scanner_filters import quoted, scan_filter
 from penstock.predicates import Implication, Nothing, implied_by
 from penstock.schema.columns import Column
 from penstock.spark.jvm import file_index
+from penstock.spark.pushdown import FilterRecorder, needed_columns, row_filters
 from penstock.spark.relation import file_rows, records
-from penstock.spark.types import Reading
+from penstock.spark.types import shown_type
 from penstock.spark.workers import map_in_workers
 
 if TYPE_CHECKING:
@@ -52,8 +53,7 @@ class Scan:
 
     @cached_property
     def schema(self) -> T.StructType:
-        shown = Reading()
-        return T.StructType([T.StructField(column.name, shown.shown_type(column)) for column in self.columns])
+        return T.StructType([T.StructField(column.name, shown_type(column)) for column in self.columns])
 
     def frame(
         self, addresses: bool = False, answer: Callable[[Planner], Answer] = lambda planner: planner
@@ -110,8 +110,8 @@ class Planner:
     scan: Scan
 
     def __call__(self, filters: str) -> str:
-        given, needed = split_filters(filters)
-        implication = self.scan.implied(given)
+        needed = needed_columns(filters)
+        implication = self.scan.implied(row_filters(filters))
         kept = self.scan.pruner.kept(self.scan.leaves, implication)
         return records(record for leaf in kept for record in self._fragments(leaf, implication, needed))
 
@@ -157,26 +157,8 @@ def _askable_fields(
         yield column.id, (quoted(*path), kind)
 
 
-def split_filters(text: str) -> tuple[list[object], frozenset[str] | None]:
-    """The filters, and the names of the columns that are needed, where Spark's plan tells them."""
-    items = json.loads(text)
-    needed = [item for item in items if item[0] == "columns"]
-    return [item for item in items if item[0] != "columns"], frozenset(needed[0][1:]) if needed else None
-
-
-@dataclass
-class Recorder:
-    """Notes the filters that Spark pushes, and gives no fragments."""
-
-    filters: list[object] | None = None  # where Spark has found that no row can pass, it does not ask
-
-    def __call__(self, filters: str) -> str:
-        self.filters = split_filters(filters)[0]
-        return ""
-
-
 def pushed(scan: Scan, predicate: str | SparkColumn) -> Implication:
     """What a predicate implies for the rows that pass it; nothing is read."""
-    recorder = Recorder()
+    recorder = FilterRecorder()
     scan.frame(answer=lambda planner: recorder).where(predicate).collect()
     return Nothing() if recorder.filters is None else scan.implied(recorder.filters)

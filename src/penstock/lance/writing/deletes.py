@@ -15,7 +15,6 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.ducklake.changing.delete_job import has_subquery
 from penstock.errors import ConflictError
 from penstock.lance.commits.commit import Turn, turn
 from penstock.lance.format.leaves import Leaf
@@ -26,8 +25,9 @@ from penstock.lance.reading.leaf_scan import ADDRESS, LEAF, Scan, pushed
 from penstock.lance.writing.statements import each
 from penstock.lance.writing.write_job import new_write_id
 from penstock.spark.arrow_transfer import handed_over
-from penstock.spark.column_assignment import as_column
+from penstock.spark.expressions import as_column, has_subquery
 from penstock.spark.file_tasks import writing_tasks
+from penstock.spark.pushdown import covered_whole
 from penstock.spark.workers import map_in_workers
 
 _FRAGMENT = "_penstock_fragment"
@@ -94,9 +94,7 @@ def _whole_leaves(scan: Scan, predicate: SparkColumn) -> list[Leaf]:
     """Leaves that hold only rows that the predicate is true for: their partition values say so."""
     if has_subquery(scan.frame().where(predicate)):
         return []
-    possible = scan.pruner.kept(scan.leaves, pushed(scan, predicate))
-    remaining = set(scan.pruner.kept(scan.leaves, pushed(scan, ~predicate | predicate.isNull())))
-    return [leaf for leaf in possible if leaf not in remaining]
+    return covered_whole(predicate, lambda where: scan.pruner.kept(scan.leaves, pushed(scan, where)))
 
 
 def _thinned(scan: Scan, predicate: SparkColumn, whole: Sequence[Leaf]) -> list[Thinned]:

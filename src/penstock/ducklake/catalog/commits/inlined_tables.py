@@ -19,7 +19,7 @@ from penstock.ducklake.catalog.inlined_storage import (
 from penstock.ducklake.catalog.objects import column_versions, columns_at
 from penstock.ducklake.catalog.visibility import At
 from penstock.errors import CatalogError
-from penstock.schema.columns import Column
+from penstock.schema.columns import Column, shape
 
 # At the end of names that no other program makes.
 _OURS = "_penstock"
@@ -88,13 +88,9 @@ def _newest(database: Database, table_id: int, columns: tuple[Column, ...]) -> I
     )
     history = column_versions(database, table_id)
     newest = next((row for row in rows if row[2] is not None), None)
-    if newest and _shape(columns_at(history, At(newest[1]))) == _shape(columns):
+    if newest and shape(columns_at(history, At(newest[1]))) == shape(columns):
         return InlinedTarget(table_id, newest[0], columns, newest[2], True)
     return _new(database, table_id, rows[0][0], columns)
-
-
-def _shape(columns: Iterable[Column]) -> list[tuple[object, ...]]:
-    return [(column.id, column.name, column.type, *_shape(column.children)) for column in columns]
 
 
 def create_tables(database: Database, targets: Iterable[InlinedTarget]) -> None:

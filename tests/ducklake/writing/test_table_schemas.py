@@ -9,9 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
+from penstock.ducklake.writing.table_schemas import new_column, new_table, type_of
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column
-from penstock.spark.schemas import SchemaLike, column_to_add, columns_of, table_definition, type_of
+from penstock.spark.schemas import SchemaLike
 
 
 def shape(columns: Iterable[Column]) -> list[str]:
@@ -24,7 +25,7 @@ def test_ddl(spark: SparkSession) -> None:
         note STRING DEFAULT 'none' COMMENT 'it''s 😀', s STRUCT<a: INT COMMENT 'inner', b: ARRAY<STRING>>,
         m MAP<STRING, SMALLINT>, v VARIANT, t TIME, c CHAR(3), vc VARCHAR(4), `a.b` TINYINT, f FLOAT, d DOUBLE,
         bin BINARY, day DATE, ok BOOLEAN"""
-    definition = table_definition(spark, ddl)
+    definition = new_table(spark, ddl)
     assert shape(definition.columns) == [
         "1 id int64", "2 region varchar", "3 ts timestamp", "4 at timestamptz", "5 total decimal(12,2)",
         "6 note varchar", "7 s struct", "8 a int32", "9 b list", "10 element varchar", "11 m map", "12 key varchar",
@@ -43,7 +44,7 @@ def test_types_beyond_spark(spark: SparkSession) -> None:
     ddl = """u UUID DEFAULT uuid() COMMENT 'é😀 uuid', uuid json, n UInt64, h INT128, i INTERVAL, ns TIMESTAMP_NS,
         tz TIMETZ, g GEOMETRY, l ARRAY<STRUCT<uuid: uuid, json: MAP<UINT8, ARRAY<TIMESTAMPTZ>>>>, v VARCHAR,
         b BLOB, f float32"""
-    definition = table_definition(spark, ddl)
+    definition = new_table(spark, ddl)
     assert shape(definition.columns) == [
         "1 u uuid", "2 uuid json", "3 n uint64", "4 h int128", "5 i interval", "6 ns timestamp_ns", "7 tz timetz",
         "8 g geometry", "9 l list", "10 element struct", "11 uuid uuid", "12 json map", "13 key uint8",
@@ -65,7 +66,7 @@ def test_struct_types(spark: SparkSession) -> None:
             T.StructField("g", T.GeometryType(0)),
         ]
     )
-    definition = table_definition(spark, schema)
+    definition = new_table(spark, schema)
     assert shape(definition.columns) == [
         "1 id uuid", "2 l list", "3 element json", "4 s struct", "5 n uint64", "6 x int32", "7 g geometry",
     ]  # fmt: skip
@@ -91,7 +92,7 @@ def test_arrow_schemas(spark: SparkSession) -> None:
         "interval": [pa.month_day_nano_interval()],
     }  # fmt: skip
     expected = [(name, kind) for name, variants in kinds.items() for kind in variants]
-    columns = columns_of(spark, pa.schema([(f"c{n}", kind) for n, (_, kind) in enumerate(expected)]))
+    columns = new_table(spark, pa.schema([(f"c{n}", kind) for n, (_, kind) in enumerate(expected)])).columns
     assert [str(column.type) for column in columns] == [name for name, _ in expected]
 
 
@@ -103,7 +104,7 @@ def test_nested_arrow_types(spark: SparkSession) -> None:
             pa.field("m", pa.map_(pa.string(), item), metadata={"comment": "a map"}),
         ]
     )
-    definition = table_definition(spark, schema)
+    definition = new_table(spark, schema)
     assert shape(definition.columns) == [
         "1 l list", "2 element varchar", "3 m map", "4 key varchar", "5 value struct", "6 x list", "7 element uuid",
         "8 y list", "9 element int8",
@@ -133,7 +134,7 @@ def test_nested_arrow_types(spark: SparkSession) -> None:
 )
 def test_types_that_ducklake_lacks(spark: SparkSession, schema: SchemaLike, why: str) -> None:
     with pytest.raises(UnsupportedError, match=why):
-        columns_of(spark, schema)
+        new_table(spark, schema)
 
 
 @pytest.mark.parametrize(
@@ -156,19 +157,19 @@ def test_types_that_ducklake_lacks(spark: SparkSession, schema: SchemaLike, why:
 )
 def test_bad_definitions(spark: SparkSession, schema: SchemaLike, why: str) -> None:
     with pytest.raises(InvalidError, match=why):
-        columns_of(spark, schema)
+        new_table(spark, schema)
 
 
 def test_columns_to_add(spark: SparkSession) -> None:
-    added = column_to_add(spark, "note STRING DEFAULT 'none' COMMENT 'c'")
+    added = new_column(spark, "note STRING DEFAULT 'none' COMMENT 'c'")
     assert (added.parent, added.column.name, added.column.initial_default, added.comment) == ((), "note", "none", "c")
-    added = column_to_add(spark, "`l.x`.element.`a.b` STRUCT<u: UUID>")
+    added = new_column(spark, "`l.x`.element.`a.b` STRUCT<u: UUID>")
     assert (added.parent, shape([added.column])) == (("l.x", "element"), ["1 a.b struct", "2 u uuid"])
-    assert column_to_add(spark, "ok BOOLEAN NOT NULL DEFAULT true").column.initial_default == "true"
+    assert new_column(spark, "ok BOOLEAN NOT NULL DEFAULT true").column.initial_default == "true"
     with pytest.raises(InvalidError, match="one at a time"):
-        column_to_add(spark, "a INT, b INT")
+        new_column(spark, "a INT, b INT")
     with pytest.raises(InvalidError, match="not constant"):
-        column_to_add(spark, "at TIMESTAMP DEFAULT now()")
+        new_column(spark, "at TIMESTAMP DEFAULT now()")
 
 
 def test_types(spark: SparkSession) -> None:

@@ -1,0 +1,136 @@
+"""An attached lake as its tables, merges and statements share it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+
+from penstock.ducklake.catalog import objects
+from penstock.ducklake.catalog.commits.commit import CommitInfo, RetryPolicy
+from penstock.ducklake.catalog.opening import Catalog
+from penstock.ducklake.catalog.snapshots import latest_snapshot, snapshot_by_time, snapshot_by_version
+from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.model.options import effective
+from penstock.ducklake.model.snapshots import Snapshot, Version
+from penstock.ducklake.transaction import Shown, Transaction
+from penstock.errors import InvalidError, NotFoundError
+from penstock.spark.versions import instant
+
+
+class Attachment:
+    """The catalog, the Spark session, the options that were attached with, and the transaction of each thread."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        spark: SparkSession,
+        options: Mapping[str, str] | None = None,
+        read_only: bool = False,
+        retries: RetryPolicy | None = None,
+        pinned: Callable[[Attachment], Snapshot] | None = None,
+    ) -> None:
+        self.catalog = catalog
+        self.spark = spark
+        self.options = options or {}
+        self.known_file_kinds: dict[tuple[int, ...], dict[int, str]] = {}
+        self.last_committed: Snapshot | None = None
+        self._read_only = read_only
+        self._retries = retries or RetryPolicy()
+        self._thread = threading.local()
+        self._pinned = pinned(self) if pinned else None
+
+    def __repr__(self) -> str:
+        return f"Lake({str(self.catalog.database.location)!r})"
+
+    @contextmanager
+    def transaction(self, info: CommitInfo) -> Iterator[Transaction]:
+        """A transaction of this thread, which ends with the block if it has not ended before."""
+        if self._active is not None:
+            raise InvalidError("this thread is inside a transaction of this lake already; end that one first")
+        self.check_writable()
+        transaction = Transaction(self.catalog, info, self._retries, self._note_commit)
+        try:
+            self._thread.active = transaction
+            yield transaction
+            if transaction.is_open:
+                transaction.commit()
+        except BaseException:
+            if transaction.is_open:
+                transaction.roll_back()
+            raise
+        finally:
+            self._thread.active = None
+
+    @contextmanager
+    def statement(self) -> Iterator[Transaction]:
+        """One statement: of the transaction that this thread is in, or by itself."""
+        if self._active is not None:
+            with self._active.statement():
+                yield self._active
+            return
+        with self.transaction(CommitInfo()) as transaction:
+            transaction.check_message()  # none can come any more: better before rows are written
+            yield transaction
+
+    def check_writable(self) -> None:
+        """Raise an InvalidError where nothing may be changed."""
+        if self._read_only or self._pinned is not None:
+            how = "read_only=True" if self._read_only else "a snapshot"
+            raise InvalidError(f"{self!r} was attached with {how} and cannot be changed; attach it without")
+
+    def shown(self, version: Version | None = None, timestamp: str | datetime | None = None) -> Shown:
+        """What a read looks at: a snapshot that is asked for, the transaction's view, or the current snapshot."""
+        if version is None and timestamp is None and self._active is not None:
+            return self._active.shown()
+        snapshot = self.snapshot_at(version, timestamp)
+        return Shown(self.catalog.database, At(snapshot.id), self.catalog.data_path)
+
+    def current_snapshot(self) -> Snapshot:
+        """The newest snapshot, or the one that the lake was attached at."""
+        return self._pinned or latest_snapshot(self.catalog.database)
+
+    def snapshot_at(self, version: Version | None = None, timestamp: str | datetime | None = None) -> Snapshot:
+        """The snapshot of a version or a time; the current one when neither is given."""
+        if version is not None and timestamp is not None:
+            raise NotFoundError("give a version or a timestamp, not both")
+        if version is not None:
+            return snapshot_by_version(self.catalog.database, _number(version))
+        if timestamp is not None:
+            return snapshot_by_time(self.catalog.database, self.instant(timestamp))
+        return self.current_snapshot()
+
+    def instant(self, time: str | datetime) -> datetime:
+        """A time; one without a zone is in the Spark session's."""
+        return instant(self.spark, time)
+
+    def option(self, name: str, schema_id: int | None, table_id: int | None) -> str | None:
+        """The value of an option that holds for a table, for new tables of a schema, or for new schemas."""
+        return effective(name, self.catalog.options(), schema_id, table_id, self.options)
+
+    def inlines(self, schema_id: int | None, table_id: int | None = None) -> bool:
+        """Whether small inserts are kept in the catalog."""
+        return int(self.option("data_inlining_row_limit", schema_id, table_id) or 0) > 0
+
+    def schema_id(self, name: str) -> int | None:
+        """The id of a schema, or None."""
+        shown = self.shown()
+        schemas = objects.schemas(shown.database, shown.at, shown.data_path)
+        return next((schema.id for schema in schemas if schema.name.lower() == name.lower()), None)
+
+    @property
+    def _active(self) -> Transaction | None:
+        return getattr(self._thread, "active", None)
+
+    def _note_commit(self, snapshot: Snapshot) -> None:
+        self.last_committed = snapshot
+
+
+def _number(version: Version) -> int:
+    number = version.id if isinstance(version, Snapshot) else version
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise InvalidError(f"{version!r} is no version; give the number of a snapshot, or a Snapshot")
+    return number

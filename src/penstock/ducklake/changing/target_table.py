@@ -1,0 +1,33 @@
+"""A table as a statement that changes its rows finds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.ducklake.attachment import Attachment
+from penstock.ducklake.model.objects import TableInfo
+from penstock.ducklake.reading.table_scan import Contents, TableScan, table_scan
+from penstock.ducklake.transaction import Transaction
+from penstock.ducklake.writing.write_target import WriteTarget, write_target
+from penstock.spark.types import has_nanoseconds
+
+
+@dataclass(frozen=True)
+class TargetTable:
+    """What it takes to find the table's rows, and to write rows of it."""
+
+    target: WriteTarget
+    scan: TableScan
+    contents: Contents
+
+
+def target_table(
+    attachment: Attachment, transaction: Transaction, table: TableInfo, *, in_full: bool = True
+) -> TargetTable:
+    """The table as the transaction sees it: `in_full` with all that it takes to write its rows anew."""
+    shown = transaction.shown()
+    target = write_target(transaction, table, attachment.options)
+    with shown.database.consistent():
+        nanoseconds = in_full and any(map(has_nanoseconds, target.columns))
+        scan = table_scan(attachment, shown, table, row_ids=True, addresses=True, nanoseconds=nanoseconds)
+        return TargetTable(target, scan, scan.contents())

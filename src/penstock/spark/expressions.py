@@ -1,0 +1,24 @@
+"""Expressions as users write them: SQL text or columns."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from penstock.spark.jvm import query_execution
+
+
+def as_column(expression: str | SparkColumn) -> SparkColumn:
+    """SQL text or a column expression, as the latter."""
+    return F.expr(expression) if isinstance(expression, str) else expression
+
+
+def quoted(name: str) -> str:
+    """A name as Spark's SQL quotes it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def has_subquery(frame: DataFrame) -> bool:
+    """Whether a query asks other queries for values."""
+    return not query_execution(frame).analyzed().subqueriesAll().isEmpty()
