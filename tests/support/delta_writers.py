@@ -29,7 +29,8 @@ from penstock.delta.format.file_paths import partition_directory
 from penstock.delta.format.partition_values import array_texts
 from penstock.delta.format.schema import TableSchema, new_schema, to_json
 from penstock.delta.log.commits import Committed, commit
-from penstock.delta.log.table_log import LogSnapshot, TableLog
+from penstock.delta.log.snapshot import LogSnapshot
+from penstock.delta.log.table_log import TableLog
 from penstock.delta.reading.partition_column_checks import Finding, check_file
 from penstock.delta.writing.file_writer import FileWriter
 from penstock.errors import ConflictError

@@ -28,7 +28,8 @@ from penstock.delta.format.file_paths import log_path, partition_directory
 from penstock.delta.format.partition_values import to_text
 from penstock.delta.log.commits import Committed, commit
 from penstock.delta.log.conflicts import ReadSet, everything_read, nothing_read
-from penstock.delta.log.table_log import LogSnapshot, TableLog
+from penstock.delta.log.snapshot import LogSnapshot
+from penstock.delta.log.table_log import TableLog
 from penstock.delta.writing.maintenance import checkpoint
 from penstock.errors import ConflictError, InvalidError, UnsupportedError
 from penstock.storage.filesystems import create_file

@@ -135,7 +135,7 @@ def test_a_copy_that_differs_is_not_taken(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def _digest(table: pa.Table) -> object:
-    found = file_copies._Digest()
+    found = file_copies._RowDigest()
     found.add(table)
     return found.told
 

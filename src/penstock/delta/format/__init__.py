@@ -1,1 +1,1 @@
-"""The parts of a Delta table by the protocol: actions, values, schema, features, properties, statistics."""
+"""What the protocol of Delta defines: actions, features, properties, schemas, values, statistics, deletion vectors."""

@@ -16,21 +16,24 @@ _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{1,2}|/")
 
 
 def partition_directory(names: Iterable[str], values: Iterable[str | None]) -> str:
-    """The directory of a file by its partition columns and the texts of their values, escaped as Spark does it:
-    `region=EU/ts=2026-01-02 03%3A04%3A05/`. A name that file systems would not take is cut, and ends in a hash."""
+    """Returns the directory of a file by its partition columns and the texts of their values.
+
+    They are escaped as Spark does it: `region=EU/ts=2026-01-02 03%3A04%3A05/`. A name that file systems would not take
+    is cut, and ends in a hash.
+    """
     pairs = zip(names, values, strict=True)
     return "".join(_short(f"{_escaped(name)}={_directory_value(value)}") + "/" for name, value in pairs)
 
 
 def log_path(path: str) -> str:
-    """The path of a file, relative to the table or absolute, as the log has it: URL-encoded."""
+    """Encodes the path of a file, relative to the table or absolute, as the log has it."""
     absolute = _ABSOLUTE.match(path)
     start = absolute.end() if absolute else 0
     return path[:start] + quote(path[start:], safe="/=")
 
 
 def file_path(path: str) -> str:
-    """The path of a file by its path in the log."""
+    """Decodes the path of a file in the log."""
     decoded = unquote(path)
     return decoded.removeprefix("file:") if path.startswith("file:/") and not path.startswith("file://") else decoded
 

@@ -42,7 +42,7 @@ _ESCAPED_BYTES = re.compile(r"(\\u00[0-9A-Fa-f]{2})+")
 
 
 def value_type(type_name: str) -> Type:
-    """Penstock's type of a primitive type of Delta's schemas; those that cannot partition a table are refused."""
+    """Returns Penstock's type for one of Delta's; an UnsupportedError for those that cannot partition a table."""
     decimal = _DECIMAL_TYPE.fullmatch(type_name)
     if decimal:
         return Type("decimal", int(decimal[1]), int(decimal[2]))
@@ -54,7 +54,7 @@ def value_type(type_name: str) -> Type:
 
 
 def to_text(value: Scalar, type_name: str) -> str | None:
-    """The text of a value; None is NULL, and so are '' and no bytes, for which Delta has no text.
+    """Returns the text of a value; None is NULL, and so are '' and no bytes, for which Delta has no text.
 
     Dates are days and timestamps microseconds since 1970 (of UTC, but of `timestamp_ntz`), or Python's own.
     """
@@ -65,7 +65,7 @@ def to_text(value: Scalar, type_name: str) -> str | None:
 
 
 def from_text(text: str | None, type_name: str) -> Scalar:
-    """The value of a text, in Penstock's form: dates are days, timestamps microseconds since 1970; '' is NULL.
+    """Returns the value of a text: dates are days, timestamps microseconds since 1970; '' is NULL.
 
     A timestamp without a zone is one of UTC: that of its writer is not in the log.
     """
@@ -83,7 +83,7 @@ def from_text(text: str | None, type_name: str) -> Scalar:
 
 
 def array_texts(array: pa.Array, type_name: str) -> pa.StringArray:
-    """The text of each value of an array."""
+    """Returns the text of each value of an array."""
     type = value_type(type_name)
     array = stored(plain(array), type)
     match type_name:
@@ -130,7 +130,7 @@ def _decimal(value: Decimal, type: Type) -> str:
 
 
 def _without_exponent(text: str) -> str:
-    """A decimal without an exponent, which Spark writes behind very small ones."""
+    """Writes out the exponent of a decimal, which Spark puts behind very small ones."""
     try:
         value = Decimal(text)
     except InvalidOperation as error:
@@ -171,7 +171,7 @@ def _local(value: int | datetime) -> str:
 
 
 def _escaped_bytes(value: bytes) -> str:
-    """Bytes as the text that they are in UTF-8, as Spark writes them; others, each as the protocol escapes it."""
+    """Returns bytes as the text that they are in UTF-8, as Spark does it, or each as the protocol escapes it."""
     try:
         text = value.decode()
     except UnicodeDecodeError:
@@ -182,7 +182,7 @@ def _escaped_bytes(value: bytes) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """Bytes of either form: delta-rs escapes all of them, others only those that JSON escapes anyway."""
+    """Reads bytes of either form: delta-rs escapes all of them, others only those that JSON escapes anyway."""
     if _ESCAPED_BYTES.fullmatch(text):
         return bytes(int(escape, 16) for escape in text.split("\\u")[1:])
     return text.encode()

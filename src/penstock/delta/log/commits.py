@@ -21,7 +21,8 @@ from penstock.delta.format.features import check_may_remove, check_writable
 from penstock.delta.format.properties import IN_COMMIT_TIMESTAMPS
 from penstock.delta.format.times import from_milliseconds, to_milliseconds
 from penstock.delta.log.conflicts import CommitIntent, ReadSet, conflicts, nothing_read
-from penstock.delta.log.table_log import LogSnapshot, TableLog
+from penstock.delta.log.snapshot import LogSnapshot
+from penstock.delta.log.table_log import TableLog
 from penstock.errors import ConflictError, InvalidError, NotFoundError
 from penstock.storage.filesystems import create_file, make_directory
 from penstock.version import __version__
@@ -170,5 +171,5 @@ def _info(operation: str, parameters: Mapping[str, object], metrics: Mapping[str
 
 
 def _text(value: object) -> str:
-    """Delta keeps parameters as text, and whatever is not text as JSON in it."""
+    """Writes a parameter as Delta keeps it: as text, and whatever is not text as JSON in it."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

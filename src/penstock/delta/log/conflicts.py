@@ -9,24 +9,24 @@ from typing import TypeAlias
 from penstock.delta.format.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, RemoveFile, Txn
 from penstock.delta.format.features import materializes
 from penstock.delta.log.links import without_links
-from penstock.delta.log.table_log import LogSnapshot
+from penstock.delta.log.snapshot import LogSnapshot
 
 ReadSet: TypeAlias = Callable[[AddFile], bool]  # whether a statement has read a file, or would have, had it been there
 
 
 def nothing_read(file: AddFile) -> bool:
-    """The read set of a blind append."""
+    """Tells of each file that it was not read: the read set of a blind append."""
     return False
 
 
 def everything_read(file: AddFile) -> bool:
-    """The read set of a statement that has read the whole table."""
+    """Tells of each file that it was read: the read set of a statement on the whole table."""
     return True
 
 
 @dataclass(frozen=True)
 class CommitIntent:
-    """What of a writer's actions the actions of others may stand against."""
+    """What a writer has read and is about to change, which the commits of others may stand against."""
 
     read_set: ReadSet
     paths: frozenset[str]
@@ -72,7 +72,7 @@ def conflicts(base: LogSnapshot, own: CommitIntent, winner: Sequence[Action]) ->
 
 
 def _is_changed(old: Metadata, new: Metadata, own: CommitIntent) -> bool:
-    """Whether new metadata stand against a writer; notes of links only do if it would write over them."""
+    """Tells whether new metadata stand against a writer; notes of links only do if it would write over them."""
     return old != new if own.changes_metadata else without_links(old) != without_links(new)
 
 

@@ -1,4 +1,4 @@
-"""The rows of a Delta table: Spark's own Parquet scan, with the log's partition values as constants."""
+"""Reads rows by Spark's own Parquet scan, with the log's partition values as constants of each file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from penstock.delta.format.actions import AddFile
 from penstock.delta.format.deletion_vectors import deleted_positions
 from penstock.delta.format.partition_values import from_text, to_text
 from penstock.delta.format.schema import TableSchema, type_name, with_nulls
-from penstock.delta.log.table_log import LogSnapshot, TableLog
+from penstock.delta.log.snapshot import LogSnapshot
+from penstock.delta.log.table_log import TableLog
 from penstock.delta.reading.file_skipping import FileSkipping
 from penstock.predicates import Implication, Nothing, implied_by
 from penstock.schema.columns import Column
@@ -36,7 +37,7 @@ _POSITIONS_ARROW = pa.schema([(FILE, pa.int64()), (POSITION, pa.int64())])
 
 @dataclass(frozen=True)
 class FileScan:
-    """Some files of a table at one version."""
+    """Reads some files of a table at one version."""
 
     spark: SparkSession
     root: str
@@ -49,10 +50,11 @@ class FileScan:
         return cls(spark, log.root, TableSchema.of(snapshot.metadata), tuple(snapshot.files.values()))
 
     def only(self, files: Iterable[AddFile]) -> FileScan:
+        """Returns the scan of some of the files."""
         return replace(self, files=tuple(files))
 
     def frame(self, *, with_file: bool = False) -> DataFrame:
-        """The rows, in the table's columns; `with_file`, and the number of the file that each is in."""
+        """Returns the rows in the table's columns, and `with_file` the number of the file that each is in."""
         plain = [number for number, file in enumerate(self.files) if file.deletion_vector is None]
         thinned = [number for number, file in enumerate(self.files) if file.deletion_vector is not None]
         branches = [self._rows(plain, with_file)]
@@ -61,7 +63,7 @@ class FileScan:
         return reduce(DataFrame.union, branches)
 
     def implied(self, predicate: SparkColumn) -> Implication:
-        """What a predicate implies for the rows that pass it; no file is read."""
+        """Returns what a predicate implies for the rows that pass it; no file is read."""
         recorder = FilterRecorder()
         nothing = file_index(self.spark, recorder, T.StructType([]), {}, 1, "nothing")
         plain = [T.StructField(item.name, with_nulls(item.dataType)) for item in self.schema.struct.fields]
@@ -71,17 +73,18 @@ class FileScan:
         return implied_by([json.dumps(item) for item in recorder.filters], self.columns)
 
     def file_test(self, predicate: SparkColumn) -> Callable[[AddFile], bool]:
-        """Returns what tells of a file whether it can hold a row that a predicate is true for."""
+        """Returns a function that tells whether a file can hold a row that a predicate is true for."""
         implication = self.implied(predicate)
         return lambda file: self.skipping.can_hold(file, implication)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
+        """The table's columns in Penstock's types."""
         return self.schema.columns(self.spark)
 
     @cached_property
     def skipping(self) -> FileSkipping:
-        """For predicates over the table's columns."""
+        """Decides on files by predicates over the table's columns."""
         partitions: dict[int, tuple[str, str]] = {}
         paths: dict[int, tuple[str, ...]] = {}
         for column, item in zip(self.columns, self.schema.struct.fields, strict=True):
@@ -92,13 +95,14 @@ class FileScan:
         return FileSkipping(partitions, paths)
 
     def path_of(self, file: AddFile) -> str:
+        """Returns the absolute path of a file."""
         path = file.decoded_path
         return path if path.startswith("/") or not is_local(path) or "://" in path else folder(self.root) + path
 
     def _rows(self, numbers: Sequence[int], with_file: bool, with_position: bool = False) -> DataFrame:
         constants = T.StructType([T.StructField(_constant(i), T.StringType()) for i in range(self._width)])
         constants = constants.add(FILE, T.LongType())
-        planner = _Planner(self, numbers)
+        planner = _FilePlanner(self, numbers)
         size = sum(self.files[number].size for number in numbers)
         index = file_index(self.spark, planner, constants, {}, size, f"delta {self.root}")
         asked = self.schema.read_schema()
@@ -111,7 +115,7 @@ class FileScan:
         return parquet_rows(self.spark, index, asked).select(*shown, *others)
 
     def _thinned(self, numbers: Sequence[int], with_file: bool) -> DataFrame:
-        """The rows of files with deletion vectors, which tasks read."""
+        """Returns the rows of files with deletion vectors, without the deleted ones; tasks read the vectors."""
         vectors = [(number, *_vector(self.files[number])) for number in numbers]
         tasks = min(len(vectors), self.spark.sparkContext.defaultParallelism)
         given = self.spark.createDataFrame(vectors, _VECTOR).repartition(tasks)
@@ -132,20 +136,21 @@ class FileScan:
         return len(self.schema.partition_columns)
 
     def constants_of(self, number: int) -> tuple[object, ...]:
+        """Returns the constants of a file: the texts of its partition values, and its number."""
         file = self.files[number]
         texts = [self._text(file, item) for item in self.schema.partition_fields]
         return *texts, number
 
     def _text(self, file: AddFile, item: T.StructField) -> str | None:
-        """A partition value in the one form that Spark casts right; bytes are hexadecimal."""
+        """Returns a partition value in the one form that Spark casts right; bytes are hexadecimal."""
         kind = type_name(item)
         value = from_text(file.partition_values.get(self.schema.physical_name(item)), kind)
         return value.hex() if isinstance(value, bytes) else to_text(value, kind)
 
 
 @dataclass(frozen=True)
-class _Planner:
-    """Filters on data columns in, files whose statistics allow a match out. Spark itself tests the constants."""
+class _FilePlanner:
+    """Chooses the files whose statistics allow a match with Spark's filters; Spark itself tests the constants."""
 
     scan: FileScan
     numbers: Sequence[int]
@@ -164,7 +169,7 @@ class _Planner:
 
 @dataclass(frozen=True)
 class _VectorReader:
-    """Rows of a deletion vector's descriptor in, the positions that it deletes out."""
+    """Reads deletion vectors in a task: rows of their descriptors in, the deleted positions out."""
 
     root: str
 
@@ -209,7 +214,7 @@ def _walked(column: Column, above: tuple[str, ...]) -> Iterator[tuple[Column, tu
 def _paths(
     column: Column, item: T.StructField, schema: TableSchema, above: tuple[str, ...]
 ) -> Mapping[int, tuple[str, ...]]:
-    """Where the statistics of a column, or of the fields of a struct, are."""
+    """Returns where the statistics of a column, or of the fields of a struct, are."""
     path = (*above, schema.physical_name(item))
     if not isinstance(item.dataType, T.StructType):
         return {column.id: path}

@@ -1,4 +1,4 @@
-"""Which files of a Delta table can hold a match, by the partition values and statistics in its log."""
+"""Decides which files of a version can hold a matching row, by the partition values and statistics in the log."""
 
 from __future__ import annotations
 
@@ -25,13 +25,17 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class FileSkipping:
-    """How the log names columns: partition columns with their type by id, others by their path in the statistics."""
+    """Decides which files can match.
+
+    `partitions` has the name in the log and the type of each partition column by its id, `paths` the place in the
+    statistics of each other column.
+    """
 
     partitions: Mapping[int, tuple[str, str]]
     paths: Mapping[int, tuple[str, ...]]
 
     def can_hold(self, file: AddFile, implication: Implication) -> bool:
-        """Whether a file can hold a row of which the implication is true."""
+        """Tells whether a file can hold a row of which the implication is true."""
         if isinstance(implication, Anything):
             return True
         return self._possible(implication, file, _parsed(file.stats))
@@ -66,7 +70,7 @@ def _partition_value(file: AddFile, name: str, type_name: str) -> Any:
 
 
 def _values(told: Mapping[str, Any], column: Column, path: tuple[str, ...]) -> ValueSet:
-    """The values that the statistics leave possible."""
+    """Returns the values that the statistics leave possible."""
     nulls, rows = _at(told.get("nullCount"), path), told.get("numRecords")
     if nulls is not None and nulls == rows and told.get("tightBounds") is not False:
         return ValueSet(null=True)

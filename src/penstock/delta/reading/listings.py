@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.delta.format.actions import AddFile
 from penstock.delta.format.times import from_milliseconds
-from penstock.delta.log.table_log import HistoryEntry, LogSnapshot, TableLog
+from penstock.delta.log.snapshot import LogSnapshot
+from penstock.delta.log.table_log import HistoryEntry, TableLog
 
 _HISTORY = "version bigint, timestamp timestamp, operation string, parameters map<string,string>, info string"
 _FILES = "path string, partition map<string,string>, size bigint, rows bigint, modified timestamp, deleted bigint"

@@ -11,7 +11,8 @@ from penstock.delta.format.properties import checkpoint_interval
 from penstock.delta.format.times import now_milliseconds
 from penstock.delta.log.commits import commit
 from penstock.delta.log.conflicts import ReadSet, nothing_read
-from penstock.delta.log.table_log import LogSnapshot, TableLog
+from penstock.delta.log.snapshot import LogSnapshot
+from penstock.delta.log.table_log import TableLog
 from penstock.delta.writing.maintenance import checkpoint
 from penstock.errors import PenstockError
 from penstock.storage.filesystems import delete_file

@@ -1,4 +1,4 @@
-"""Rows of a DataFrame become data files of a Delta table, written by the tasks, and actions for its log."""
+"""Writes the rows of a DataFrame to data files, in Spark's tasks, and makes actions for the log of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from penstock.delta.format.partition_values import array_texts
 from penstock.delta.format.properties import indexed_columns
 from penstock.delta.format.schema import TableSchema, check_supported, type_name
 from penstock.delta.format.times import now_milliseconds
-from penstock.delta.log.table_log import LogSnapshot, TableLog
+from penstock.delta.log.snapshot import LogSnapshot
+from penstock.delta.log.table_log import TableLog
 from penstock.delta.writing.row_rules import enforced, failing
 from penstock.errors import InvalidError
 from penstock.schema.columns import Column
@@ -36,17 +37,18 @@ _OPTIONS = FileOptions(target_file_size=_FILE_SIZE, row_group_size=1_048_576, ro
 
 @dataclass(frozen=True)
 class LogTexts:
-    """Partition values as the log writes them; '' is NULL."""
+    """Makes the texts of partition values as the log writes them; '' is NULL."""
 
     type_name: str
 
     def values(self, array: pa.Array, type: Type) -> pa.StringArray:
+        """Returns the text of each value."""
         return array_texts(array, self.type_name)
 
 
 @dataclass(frozen=True)
 class FileWriter:
-    """What writes the files of a table, with or without its partition columns."""
+    """Writes the files of a table, with or without its partition columns."""
 
     spark: SparkSession
     root: str
@@ -73,7 +75,7 @@ class FileWriter:
         return enforced(rows, self.schema.struct, self.root)
 
     def write(self, rows: DataFrame, distribution: Distribution = "auto", *, data_change: bool = True) -> list[AddFile]:
-        """Write rows that have the table's columns. When the job fails, its files are gone."""
+        """Writes rows that have the table's columns. When the job fails, its files are gone."""
         ordered = self._in_file_order(rows)
         columns = self.schema.written_columns(self.spark, materialized=True)
         partitions = len(self.schema.partition_columns)
@@ -96,7 +98,7 @@ class FileWriter:
         return [self._added(file, columns, data_change) for file in run(spread, job).files]
 
     def _in_file_order(self, rows: DataFrame) -> DataFrame:
-        """The data columns, then the partition columns, in which '' is NULL: the log has no text for it."""
+        """Puts the data columns first, then the partition columns, in which '' is NULL: the log has no text for it."""
         fields = [*self.schema.data_fields, *self.schema.partition_fields]
         numbered = rows.toDF(*(f"c{i}" for i in range(len(rows.columns))))
         places = {name: i for i, name in enumerate(self.schema.struct.names)}

@@ -1,4 +1,4 @@
-"""Commits that change a table's protocol or properties, and none of its rows."""
+"""Commits changes of a table's protocol and properties, and none of its rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table's schema demands of new rows at every depth: no NULL where none is taken, texts of the right length."""
+"""Enforces what a table's schema demands of new rows: no NULL where none is taken, no text that is too long."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BOUNDED = re.compile(r"(char|varchar)\((\d+)\)")
 
 
 def enforced(rows: DataFrame, struct: T.StructType, table: str) -> DataFrame:
-    """Rows with the columns of a schema, of which one that breaks its rules makes the job fail.
+    """Returns rows with the columns of a schema, of which one that breaks its rules makes the job fail.
 
     As in Spark, blanks at the end may be cut to fit a `varchar` or `char`, and the latter is filled up with them. NULL
     in a column itself is for others to find.
@@ -58,7 +58,7 @@ def _enforced(value: SparkColumn, item: T.StructField, table: str) -> SparkColum
 
 
 def _nulls(kind: T.DataType, path: str) -> Iterator[tuple[str, Test]]:
-    """The places inside a type that take no NULL, each with what is true of a value that has one there."""
+    """Yields the places inside a type that take no NULL, each with what is true of a value that has one there."""
     match kind:
         case T.StructType():
             for item in kind.fields:
@@ -71,7 +71,7 @@ def _nulls(kind: T.DataType, path: str) -> Iterator[tuple[str, Test]]:
 
 
 def _inside(kind: T.DataType, nullable: bool, path: str, reach: Reach) -> Iterator[tuple[str, Test]]:
-    """The places in and under a member of a type, by the way that leads from a value to the member."""
+    """Yields the places in and under a member of a type, by the way that leads from a value to the member."""
     if not nullable:
         yield path, _reached(reach, F.isnull)
     for inner, test in _nulls(kind, path):
