@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 from penstock.delta.format.partition_values import from_text
 from penstock.delta.log.table_log import TableLog
 from penstock.delta.writing.maintenance import checkpoint, vacuum
-from penstock.errors import NotFoundError, PenstockError, UnsupportedError
+from penstock.errors import NotFoundError, PenstockError
 
 _TEXTS = ["", None, "a/b=c%d$e:f g", "🚰é", "'\"\\", "x\ty\n", "a+b&c#d?e~[i]{j}|^`", " ", ".."]
 _UTC = pa.timestamp("us", "UTC")
@@ -28,10 +26,6 @@ _EARLY = datetime(1965, 1, 2, 3, 4, 5, 123456)
 
 def _rows(count: int, **columns: pa.Array) -> pa.Table:
     return pa.table({"id": pa.array(range(count), pa.int64()), **columns})
-
-
-def _small(*ids: int) -> pa.Table:
-    return pa.table({"id": pa.array(ids, pa.int64()), "p": pa.array([f"{i % 2}" for i in ids])})
 
 
 def _commits(path: Path) -> list[Path]:
@@ -75,25 +69,6 @@ def _scalar(value: Any) -> Any:
         case date():
             return (value - date(1970, 1, 1)).days
     return value
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Versions 0 to 5: create, append, delete, overwrite and a checkpoint, append twice."""
-    path = tmp_path_factory.mktemp("written")
-    write_deltalake(path, _small(1, 2), partition_by=["p"])
-    write_deltalake(path, _small(3, 4), mode="append")
-    DeltaTable(path).delete("id = 4")
-    write_deltalake(path, _small(5, 6, 7), mode="overwrite")
-    DeltaTable(path).create_checkpoint()
-    write_deltalake(path, _small(8), mode="append")
-    write_deltalake(path, _small(9), mode="append")
-    return path
-
-
-@pytest.fixture
-def table(written: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(written, tmp_path / "table")
 
 
 def _same(path: Path, version: int) -> None:
@@ -230,56 +205,3 @@ def test_history_and_time_travel(table: Path) -> None:
     assert log.version_at(times[1].replace(tzinfo=None) - timedelta(seconds=1)) == 0
     with pytest.raises(NotFoundError, match="its first one is of 2023-11-14"):
         log.version_at(times[0] - timedelta(seconds=1))
-
-
-def test_vacuum_asks_for_the_right_to_write(tmp_path: Path) -> None:
-    write_deltalake(tmp_path, _small(1), configuration={"delta.enableChangeDataFeed": "true"})
-    with pytest.raises(UnsupportedError, match="enableChangeDataFeed"):
-        vacuum(TableLog(str(tmp_path)))
-
-
-def test_removed_files_are_vacuumed(table: Path) -> None:
-    log = TableLog(str(table))
-    live = {file.decoded_path for file in log.snapshot().files.values()}
-    assert vacuum(log, retention=timedelta(minutes=1), enforce_retention=False) == []
-    gone = vacuum(log, retention=timedelta(), enforce_retention=False)
-    assert gone
-    assert [one.info["operation"] for one in log.history()[:2]] == ["VACUUM END", "VACUUM START"]
-    assert {
-        str(path.relative_to(table)) for path in table.glob("*/*.parquet") if "_delta_log" not in path.parts
-    } == live
-
-
-def _again(table: Path, *actions: dict[str, Any]) -> None:
-    """One more commit, as another writer might make it."""
-    path = table / "_delta_log" / f"{TableLog(str(table)).latest_version() + 1:020}.json"
-    path.write_text("\n".join(map(json.dumps, actions)))
-
-
-def _removes(table: Path) -> list[dict[str, Any]]:
-    lines = (json.loads(line) for commit in _commits(table) for line in commit.read_text().splitlines())
-    return [line for line in lines if "remove" in line]
-
-
-def test_files_that_were_removed_twice_or_came_back(table: Path) -> None:
-    log = TableLog(str(table))
-    first, *others = _removes(table)
-    back = {key: first["remove"][key] for key in ("path", "partitionValues", "size")}
-    _again(table, *others, {"add": {**back, "modificationTime": 0, "dataChange": True}})
-    _again(table, *others)
-    gone = vacuum(log, retention=timedelta(), enforce_retention=False)
-    assert len(gone) == len(set(gone)) == len({one["remove"]["path"] for one in others})
-    assert (table / unquote(back["path"])).exists()
-    assert [one.info["operation"] for one in log.history()[:2]] == ["VACUUM END", "VACUUM START"]
-
-
-def test_a_vacuum_that_fails_says_so(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(path: str) -> None:
-        raise PermissionError(path)
-
-    monkeypatch.setattr("penstock.delta.writing.maintenance.delete_file", fails)
-    with pytest.raises(PermissionError):
-        vacuum(TableLog(str(table)), retention=timedelta(), enforce_retention=False)
-    [end, start] = TableLog(str(table)).history()[:2]
-    assert (end.info["operation"], start.info["operation"]) == ("VACUUM END", "VACUUM START")
-    assert end.info["operationParameters"] == {"status": "FAILED", "numDeletedFiles": "0"}

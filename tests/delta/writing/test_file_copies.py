@@ -208,24 +208,6 @@ def test_arrows_layouts_of_the_same_values(tmp_path: Path) -> None:
         assert _digest(pa.table({name: column})) != _digest(pa.table({name: columns[name]}))
 
 
-def test_one_file_that_cannot_be_copied_does_not_stop_the_others(spark: SparkSession, tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    table = penstock.delta.create(str(path), "id BIGINT, d DATE", partitioned_by=["d"], spark=spark)
-    old = {b"org.apache.spark.version": b"3.5.0", b"org.apache.spark.legacyDateTime": b""}
-    files = {"old.parquet": "1500-01-01", "older.parquet": "1400-01-01", "fine.parquet": "1582-10-15"}
-    for name in files:
-        pq.write_table(pa.table({"id": [1]}).replace_schema_metadata(old), path / name)
-    adds = [AddFile(name, {"d": day}, (path / name).stat().st_size, 0, True).to_json() for name, day in files.items()]
-    (path / "_delta_log" / f"{1:020}.json").write_text("\n".join(adds))
-    table.enable_materialized_partition_columns()
-    with pytest.raises(penstock.PenstockError, match=r"2 of the files .*/old\.parquet: .*/older\.parquet: ") as raised:
-        table.backfill()
-    assert "fine.parquet" not in str(raised.value)
-    assert {Path(finding.path).name for finding in table.verify().findings} == {"old.parquet", "older.parquet"}
-    assert len(data_files(path)) == 4
-    assert in_order(by_duckdb(path, "d::VARCHAR")) == in_order([(day,) for day in files.values()])
-
-
 def test_columns_with_dots_in_their_names(tmp_path: Path) -> None:
     nested = pa.array([{"b": 1, "c": [2]}, None])
     columns = {"a": nested, "a.b": pa.array(["x", "y"]), "a.b.c": pa.array([1.5, None])}
