@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from pyspark.sql import types as T  # noqa: N812
+
 from penstock.delta.format.actions import AddFile
 from penstock.delta.format.partition_values import from_text
+from penstock.delta.format.schema import TableSchema, type_name
 from penstock.errors import PenstockError
 from penstock.predicates import And, Anything, ColumnIn, Implication, Nothing, Or
 from penstock.predicates.calendar import days_of
@@ -34,6 +37,23 @@ class FileSkipping:
     partitions: Mapping[int, tuple[str, str]]
     paths: Mapping[int, tuple[str, ...]]
 
+    @classmethod
+    def of_table(cls, schema: TableSchema, columns: Sequence[Column]) -> FileSkipping:
+        """Decides by predicates over the table's columns, as its users see them."""
+        partitions: dict[int, tuple[str, str]] = {}
+        paths: dict[int, tuple[str, ...]] = {}
+        for column, item in zip(columns, schema.struct.fields, strict=True):
+            if item.name in schema.partition_columns:
+                partitions[column.id] = schema.physical_name(item), type_name(item)
+            else:
+                paths.update(_paths_of_column(column, item, schema, ()))
+        return cls(partitions, paths)
+
+    @classmethod
+    def of_files(cls, columns: Sequence[Column]) -> FileSkipping:
+        """Decides by predicates over the data columns, under the names that they have in files."""
+        return cls({}, {item.id: path for column in columns for item, path in _leaves(column, ())})
+
     def can_hold(self, file: AddFile, implication: Implication) -> bool:
         """Tells whether a file can hold a row of which the implication is true."""
         if isinstance(implication, Anything):
@@ -55,6 +75,28 @@ class FileSkipping:
                     return _partition_value(file, *self.partitions[column.id]) in values
                 path = self.paths.get(column.id)
                 return path is None or not (values & _values(told, column, path)).empty
+
+
+def _paths_of_column(
+    column: Column, item: T.StructField, schema: TableSchema, above: tuple[str, ...]
+) -> Mapping[int, tuple[str, ...]]:
+    """Returns where the statistics of a column, or of the fields of a struct, are."""
+    path = (*above, schema.physical_name(item))
+    if not isinstance(item.dataType, T.StructType):
+        return {column.id: path}
+    found: dict[int, tuple[str, ...]] = {}
+    for child, inner in zip(column.children, item.dataType.fields, strict=True):
+        found.update(_paths_of_column(child, inner, schema, path))
+    return found
+
+
+def _leaves(column: Column, above: tuple[str, ...]) -> Iterator[tuple[Column, tuple[str, ...]]]:
+    path = (*above, column.name)
+    if column.type.name == "struct":
+        for child in column.children:
+            yield from _leaves(child, path)
+    else:
+        yield column, path
 
 
 def _parsed(stats: str | None) -> Mapping[str, Any]:

@@ -8,7 +8,8 @@ from pyspark.sql import Column as SparkColumn
 
 from penstock.delta.format.actions import AddFile, FileKey
 from penstock.delta.log.conflicts import ReadSet, everything_read
-from penstock.delta.reading.file_scan import FILE, FileScan
+from penstock.delta.reading.deleted_positions import FILE_NUMBER
+from penstock.delta.reading.file_scan import FileScan
 from penstock.delta.writing.file_writer import FileWriter
 from penstock.spark.expressions import has_subquery
 from penstock.spark.pushdown import covered_whole
@@ -30,7 +31,7 @@ def remove_rows(scan: FileScan, writer: FileWriter, predicate: SparkColumn) -> R
     whole = frozenset() if subquery else files_that_go_whole(scan, predicate)
     removed = [file for file in scan.files if file.key in whole]
     partly = scan.only(file for file in scan.files if file.key not in whole and read_set(file))
-    matched = partly.frame(with_file=True).where(predicate).select(FILE).distinct() if partly.files else None
+    matched = partly.frame(with_file=True).where(predicate).select(FILE_NUMBER).distinct() if partly.files else None
     read = partly.only(partly.files[row[0]] for row in (matched.collect() if matched else ()))
     rewritten = writer.write(read.frame().where(~predicate | predicate.isNull())) if read.files else []
     return RowRemoval([*removed, *read.files], rewritten, read_set)
