@@ -63,6 +63,7 @@ class Transaction:
 
     @property
     def is_open(self) -> bool:
+        """Whether it takes statements."""
         return self._state is State.OPEN
 
     def shown(self) -> Shown:
@@ -90,7 +91,16 @@ class Transaction:
     def set_commit_message(
         self, *, author: str | None = None, message: str | None = None, extra_info: str | None = None
     ) -> None:
-        """Say who commits and why, at any moment before the end. A later call replaces all three."""
+        """Says who commits and why, at any moment before the end. A later call replaces all three.
+
+        Args:
+            author: Who commits.
+            message: What the commit is about.
+            extra_info: Anything else that the snapshot is to keep.
+
+        Raises:
+            InvalidError: The transaction has ended.
+        """
         self._check_open()
         self._info = CommitInfo(author, message, extra_info)
 
@@ -104,11 +114,17 @@ class Transaction:
             )
 
     def commit(self) -> Snapshot:
-        """Make one snapshot of it, and end it; without any change, the newest one stands.
+        """Makes one snapshot of it, and ends it; without any change, the newest one stands.
 
-        Returns the snapshot. A `ConflictError` means that nothing was committed, an `InvalidError` that the
-        transaction had ended before, or that its message is missing, and can still be set. Whatever happens, no file
-        is deleted that a snapshot may show.
+        Whatever happens, no file is deleted that a snapshot may show.
+
+        Returns:
+            The snapshot.
+
+        Raises:
+            ConflictError: Another writer changed the same things; nothing was committed.
+            InvalidError: The transaction had ended before, or its message is missing, and can still be set.
+            CatalogError: The database failed.
         """
         self._check_open()
         if not self.staging.is_empty:
@@ -126,7 +142,11 @@ class Transaction:
         return snapshot
 
     def roll_back(self) -> None:
-        """End it without a snapshot: the files that were written are removed. An error if it has ended before."""
+        """Ends it without a snapshot: the files that were written are removed.
+
+        Raises:
+            InvalidError: The transaction has ended before.
+        """
         self._check_open()
         self._state = State.ROLLED_BACK
         delete_files(self.staging.files)

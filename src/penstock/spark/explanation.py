@@ -21,6 +21,7 @@ class Explanation:
         return self.files - self.kept
 
     def __str__(self) -> str:
+        """The counts as a text for people."""
         lines = [f"{self.predicate}: {self.kept} of {self.files} {self.unit} are read, {self.pruned} are pruned"]
         lines += [f"  {count} by {reason}" for reason, count in self.reasons.items()]
         return "\n".join(lines)

@@ -24,10 +24,19 @@ _LOCAL = {
 
 
 def session(master: str = "local[2]", app_name: str = "penstock", **settings: str) -> SparkSession:
-    """A local Spark session with the settings Penstock needs.
+    """Makes a local Spark session with the settings that Penstock needs.
 
-    Settings are given with underscores for dots (`spark_driver_memory="8g"`) or as a mapping with `**{...}`. Where this
-    process has a session already, that is the one: it gets what Penstock needs and the settings given here, no others.
+    Where this process has a session already, that is the one: it gets what Penstock needs and the settings given here,
+    no others.
+
+    Args:
+        master: Where Spark runs, as its `master` setting.
+        app_name: The application's name.
+        **settings: Spark's settings, with underscores for dots (`spark_driver_memory="8g"`) or as a mapping with
+            `**{...}`.
+
+    Returns:
+        The session.
     """
     # A JVM started in the C locale cannot open files whose names are not ASCII.
     os.environ.setdefault("LC_ALL", "C.UTF-8")
@@ -45,7 +54,17 @@ def session(master: str = "local[2]", app_name: str = "penstock", **settings: st
 
 
 def prepare(spark: SparkSession | None) -> SparkSession:
-    """The session to use, with what can be set at run time set; what cannot is an error that says so."""
+    """Gives the session to use, with what can be set at run time set.
+
+    Args:
+        spark: The user's choice; by default the running session, else a local one.
+
+    Returns:
+        The session.
+
+    Raises:
+        UnsupportedError: It is a Spark Connect session, or of another version of Spark.
+    """
     chosen = spark or _running() or session()
     if not hasattr(chosen, "_jsparkSession"):
         raise UnsupportedError(

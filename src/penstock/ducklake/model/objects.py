@@ -10,6 +10,8 @@ from penstock.schema.columns import Column
 
 @dataclass(frozen=True)
 class Schema:
+    """A schema of the lake."""
+
     id: int
     uuid: str
     name: str
@@ -28,6 +30,7 @@ class TableInfo:
 
     @property
     def full_name(self) -> str:
+        """The name with that of the schema."""
         return f"{self.schema.name}.{self.name}"
 
 
@@ -43,6 +46,8 @@ class ColumnVersion:
 
 @dataclass(frozen=True)
 class SortKey:
+    """One key of a table's sort order, as the catalog keeps it."""
+
     expression: str
     dialect: str
     direction: str
@@ -51,6 +56,8 @@ class SortKey:
 
 @dataclass(frozen=True)
 class View:
+    """A view: its SQL and the dialect that it is in."""
+
     id: int
     schema: str
     name: str
@@ -62,6 +69,8 @@ class View:
 
 @dataclass(frozen=True)
 class MacroParameter:
+    """A parameter of a macro: its name, DuckDB's name of its type, and the SQL of its default, if it has one."""
+
     name: str
     type: str
     default_value: str | None
@@ -70,6 +79,8 @@ class MacroParameter:
 
 @dataclass(frozen=True)
 class MacroImplementation:
+    """One way to call a macro: its SQL, the dialect of that, `scalar` or `table`, and its parameters."""
+
     dialect: str
     sql: str
     type: str
@@ -78,6 +89,8 @@ class MacroImplementation:
 
 @dataclass(frozen=True)
 class Macro:
+    """A macro, with an implementation for each number of parameters."""
+
     id: int
     schema: str
     name: str

@@ -8,6 +8,8 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class Snapshot:
+    """A snapshot of the lake: when it was made, what it changed, and the numbers that the next one goes on from."""
+
     id: int
     time: datetime
     schema_version: int
