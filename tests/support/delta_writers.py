@@ -27,7 +27,7 @@ from penstock.delta.format.actions import Action, AddFile, Metadata, Protocol, T
 from penstock.delta.format.features import materializes, with_materialized
 from penstock.delta.format.file_paths import partition_directory
 from penstock.delta.format.partition_values import array_texts
-from penstock.delta.format.schema import TableSchema, new_schema, to_json
+from penstock.delta.format.schema import TableSchema, new_schema, schema_string
 from penstock.delta.log.commits import Committed, commit
 from penstock.delta.log.snapshot import LogSnapshot
 from penstock.delta.log.table_log import TableLog
@@ -66,7 +66,7 @@ class Writer:
         configuration = {f"delta.{name}": value for name, value in properties.items()}
         metadata = Metadata(
             str(uuid4()),
-            to_json(new_schema(STRUCT, ["country"]).struct),
+            schema_string(new_schema(STRUCT, ["country"]).struct),
             partition_columns=("country",),
             configuration=configuration,
             created_time=0,

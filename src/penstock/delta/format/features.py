@@ -10,7 +10,7 @@ from typing import Any
 from penstock.delta.format.actions import Action, Metadata, Protocol, RemoveFile
 from penstock.errors import UnsupportedError
 
-MATERIALIZE = "materializePartitionColumns"
+MATERIALIZE_PARTITION_COLUMNS = "materializePartitionColumns"
 _MAX_READER, _MAX_WRITER = 3, 7
 _CONSTRAINT = "delta.constraints."
 Hindrances = Callable[[Metadata], Iterable[str]]
@@ -51,7 +51,7 @@ class Feature:
 FEATURES = {
     feature.name: feature
     for feature in (
-        Feature(MATERIALIZE, "read; written, new files hold their partition columns"),
+        Feature(MATERIALIZE_PARTITION_COLUMNS, "read; written, new files hold their partition columns"),
         Feature("columnMapping", "read; written, under the physical names", reader=True),
         Feature("deletionVectors", "read; written, never with new vectors: rewritten files lose theirs", reader=True),
         Feature("timestampNtz", "read; written", reader=True),
@@ -132,13 +132,13 @@ def check_may_remove(protocol: Protocol, metadata: Metadata, actions: Iterable[A
 
 def materializes(protocol: Protocol) -> bool:
     """Tells whether every new file has to hold its partition columns."""
-    return MATERIALIZE in (protocol.writer_features or ())
+    return MATERIALIZE_PARTITION_COLUMNS in (protocol.writer_features or ())
 
 
 def with_materialized(protocol: Protocol) -> Protocol:
     """Adds `materializePartitionColumns` to a protocol, and lists the features that its version implied."""
     names = writer_features(protocol)
-    listed = names if MATERIALIZE in names else (*names, MATERIALIZE)
+    listed = names if MATERIALIZE_PARTITION_COLUMNS in names else (*names, MATERIALIZE_PARTITION_COLUMNS)
     return replace(protocol, min_writer=_MAX_WRITER, writer_features=listed)
 
 
@@ -162,7 +162,10 @@ def without_materialized(protocol: Protocol) -> Protocol:
     """Takes `materializePartitionColumns` out of a protocol, which keeps its version."""
     if not materializes(protocol):
         return protocol
-    return replace(protocol, writer_features=tuple(name for name in writer_features(protocol) if name != MATERIALIZE))
+    return replace(
+        protocol,
+        writer_features=tuple(name for name in writer_features(protocol) if name != MATERIALIZE_PARTITION_COLUMNS),
+    )
 
 
 def writer_features(protocol: Protocol) -> tuple[str, ...]:

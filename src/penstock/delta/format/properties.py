@@ -10,10 +10,10 @@ from datetime import timedelta
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.delta.format.actions import Metadata, Protocol
-from penstock.delta.format.features import FEATURES, MATERIALIZE, with_features
+from penstock.delta.format.features import FEATURES, MATERIALIZE_PARTITION_COLUMNS, with_features
 from penstock.errors import InvalidError, UnsupportedError
 
-ENABLED = "delta.enableMaterializePartitionColumnsFeature"
+MATERIALIZE_ENABLED = "delta.enableMaterializePartitionColumnsFeature"
 IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 _FEATURE = "delta.feature."
 _INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
@@ -24,7 +24,7 @@ _DEFAULT_RETENTION = "interval 1 week"
 _PART = r"(\d+)\s+(microsecond|millisecond|second|minute|hour|day|week)s?"
 _DURATION = re.compile(rf"\s*(?:interval\s+)?{_PART}(?:\s+{_PART})*\s*", re.IGNORECASE)
 _SWITCHES = {  # properties that ask for a feature while they are true
-    ENABLED: MATERIALIZE,
+    MATERIALIZE_ENABLED: MATERIALIZE_PARTITION_COLUMNS,
     IN_COMMIT_TIMESTAMPS: "inCommitTimestamp",
     "delta.enableDeletionVectors": "deletionVectors",
     "delta.appendOnly": "appendOnly",
@@ -67,7 +67,7 @@ def choose_protocol(struct: T.StructType, properties: Mapping[str, str], materia
 
     An UnsupportedError names a property whose rules Penstock does not keep, and an InvalidError one without sense.
     """
-    given = {**properties, **({ENABLED: "true"} if materialize else {})}
+    given = {**properties, **({MATERIALIZE_ENABLED: "true"} if materialize else {})}
     features = ["timestampNtz"] if _has_local_time(struct) else []
     for name, value in given.items():
         if not isinstance(value, str):
@@ -77,8 +77,8 @@ def choose_protocol(struct: T.StructType, properties: Mapping[str, str], materia
     protocol = with_features(Protocol(1, 2), features)
     _check_hints(protocol, given)
     kept = {name: value for name, value in given.items() if not name.startswith((_FEATURE, _READER, _WRITER))}
-    if MATERIALIZE in features:
-        kept[ENABLED] = "true"
+    if MATERIALIZE_PARTITION_COLUMNS in features:
+        kept[MATERIALIZE_ENABLED] = "true"
     return ChosenProtocol(protocol, kept)
 
 

@@ -141,7 +141,7 @@ def new_schema(schema: SchemaLike, partitioned_by: Sequence[str]) -> TableSchema
     return TableSchema(struct, tuple(partitioned_by))
 
 
-def to_json(struct: T.StructType) -> str:
+def schema_string(struct: T.StructType) -> str:
     """Returns the `schemaString` of a table."""
     return json.dumps(struct.jsonValue(), separators=(",", ":"), ensure_ascii=False)
 
@@ -193,7 +193,7 @@ def _stored(field: T.StructField) -> T.StructField:
     )
 
 
-def check_supported(spark: SparkSession, schema: TableSchema) -> None:
+def check_column_types(spark: SparkSession, schema: TableSchema) -> None:
     """Raises an UnsupportedError for a type that Delta does not have, or that Penstock cannot write."""
     for field in schema.struct.fields:
         _check_type(field.dataType, field.name)

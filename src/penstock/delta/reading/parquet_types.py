@@ -35,7 +35,7 @@ def is_of_type(leaf: pq.ColumnSchema, type_name: str) -> bool:
     return kind == "Decimal" and (logical["precision"], logical["scale"]) == (wanted.precision, wanted.scale)
 
 
-def described(leaf: pq.ColumnSchema) -> str:
+def describe_type(leaf: pq.ColumnSchema) -> str:
     """Describes a file's type for messages: `INT64 Timestamp(isAdjustedToUTC=false, timeUnit=microseconds, ...)`."""
     return leaf.physical_type if str(leaf.logical_type) == "None" else f"{leaf.physical_type} {leaf.logical_type}"
 

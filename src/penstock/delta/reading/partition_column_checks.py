@@ -11,7 +11,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.delta.reading.parquet_types import described, is_of_type
+from penstock.delta.reading.parquet_types import describe_type, is_of_type
 from penstock.errors import PenstockError
 from penstock.storage.filesystems import open_file
 
@@ -91,7 +91,7 @@ def check_file(
             for column, type_name in partition_columns.items():
                 leaf = _leaf(file.metadata.schema, column)
                 if leaf is not None and not is_of_type(file.schema.column(leaf), type_name):
-                    found = described(file.schema.column(leaf))
+                    found = describe_type(file.schema.column(leaf))
                     message = f"partition column {column} is {found} where the table has {type_name}"
                     findings.append(Finding(path, "wrong type", column, message))
                 elif column in names:

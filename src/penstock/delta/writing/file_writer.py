@@ -17,7 +17,7 @@ from penstock.delta.format.file_paths import log_path, partition_directory
 from penstock.delta.format.file_statistics import statistics_json
 from penstock.delta.format.partition_values import array_texts
 from penstock.delta.format.properties import indexed_columns
-from penstock.delta.format.schema import TableSchema, check_supported, type_name
+from penstock.delta.format.schema import TableSchema, check_column_types, type_name
 from penstock.delta.format.times import now_milliseconds
 from penstock.delta.log.snapshot import LogSnapshot
 from penstock.delta.log.table_log import TableLog
@@ -60,7 +60,7 @@ class FileWriter:
     def of(cls, spark: SparkSession, log: TableLog, snapshot: LogSnapshot) -> FileWriter:
         """Returns the writer of new files after a version; an UnsupportedError names a type that it cannot write."""
         schema = TableSchema.of(snapshot.metadata)
-        check_supported(spark, schema)
+        check_column_types(spark, schema)
         return cls(spark, log.root, schema, materializes(snapshot.protocol), indexed_columns(snapshot.metadata))
 
     def to_table_columns(self, frame: DataFrame) -> DataFrame:

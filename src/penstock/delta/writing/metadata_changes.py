@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from penstock.delta.format.features import MATERIALIZE, materializes, with_materialized, without_materialized
-from penstock.delta.format.properties import ENABLED
+from penstock.delta.format.features import (
+    MATERIALIZE_PARTITION_COLUMNS,
+    materializes,
+    with_materialized,
+    without_materialized,
+)
+from penstock.delta.format.properties import MATERIALIZE_ENABLED
 from penstock.delta.log.commits import commit, writable_snapshot
 from penstock.delta.log.links import with_link
 from penstock.delta.log.table_log import TableLog
@@ -17,8 +22,8 @@ def enable_materialized_partition_columns(log: TableLog) -> int:
     base = writable_snapshot(log)
     if materializes(base.protocol):
         return base.version
-    metadata = replace(base.metadata, configuration={**base.metadata.configuration, ENABLED: "true"})
-    parameters = {"properties": json.dumps({ENABLED: "true"})}
+    metadata = replace(base.metadata, configuration={**base.metadata.configuration, MATERIALIZE_ENABLED: "true"})
+    parameters = {"properties": json.dumps({MATERIALIZE_ENABLED: "true"})}
     return commit(log, base, [with_materialized(base.protocol), metadata], "SET TBLPROPERTIES", parameters).version
 
 
@@ -27,9 +32,9 @@ def drop_materialized_partition_columns(log: TableLog) -> int:
     base = writable_snapshot(log)
     if not materializes(base.protocol):
         return base.version
-    configuration = {key: value for key, value in base.metadata.configuration.items() if key != ENABLED}
+    configuration = {key: value for key, value in base.metadata.configuration.items() if key != MATERIALIZE_ENABLED}
     metadata = replace(base.metadata, configuration=configuration)
-    parameters = {"featureName": MATERIALIZE}
+    parameters = {"featureName": MATERIALIZE_PARTITION_COLUMNS}
     return commit(log, base, [without_materialized(base.protocol), metadata], "DROP FEATURE", parameters).version
 
 
