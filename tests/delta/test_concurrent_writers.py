@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import penstock
 import penstock.delta
-from penstock.delta import DeltaTable, table
+from penstock.delta import DeltaTable
+from penstock.delta.writing import backfill, file_commits
 from penstock.errors import ConflictError
 from support.delta_writers import (
     LONGEST,
@@ -95,7 +96,7 @@ def test_eight_processes_append_while_the_feature_is_switched_on(writer: Writer)
 def spark_appends(root: str, number: int) -> None:
     """A process with a Spark of its own, whose second append waits, its files written, until it is told to go on."""
     spark = penstock.session("local[1]", **SMALL)
-    delta, attempts, committing = penstock.delta.open(root, spark=spark), [], table.commit
+    delta, attempts, committing = penstock.delta.open(root, spark=spark), [], file_commits.commit
     waits, base = False, -1
 
     def waiting(log: Any, snapshot: Any, *arguments: Any, **named: Any) -> Any:
@@ -107,7 +108,7 @@ def spark_appends(root: str, number: int) -> None:
             sys.stdin.readline()
         return committing(log, snapshot, *arguments, **named)
 
-    table.commit = waiting  # type: ignore[assignment]
+    file_commits.commit = waiting  # type: ignore[assignment]
     print(READY, flush=True)
     sys.stdin.readline()
     for batch in range(SPARK_BATCHES):
@@ -200,7 +201,7 @@ def stalled(monkeypatch: pytest.MonkeyPatch, delta: DeltaTable, verb: str, *argu
     def act() -> Any:
         return getattr(delta, verb)(*arguments, **named)
 
-    return Stalled(monkeypatch, act, table, "commit", call)
+    return Stalled(monkeypatch, act, file_commits, "commit", call)
 
 
 @pytest.mark.parametrize(("country", "conflict"), [("US", "added country=US/.*run the write again"), (None, None)])
@@ -271,7 +272,7 @@ def test_backfill_beside_a_delete(
     filled: Writer, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, where: str, call: int
 ) -> None:
     """It looks again, and never brings back what was deleted."""
-    monkeypatch.setattr(table, "_FILES_A_COMMIT", 1)
+    monkeypatch.setattr(backfill, "_FILES_A_COMMIT", 1)
     filled.enable()
     slow = stalled(monkeypatch, opened(filled, spark), "backfill", call=call)
     opened(filled, spark).delete(where)
@@ -285,10 +286,10 @@ def test_backfill_beside_a_delete(
 def test_a_delete_between_two_commits_of_a_backfill(
     filled: Writer, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table, "_FILES_A_COMMIT", 1)
+    monkeypatch.setattr(backfill, "_FILES_A_COMMIT", 1)
     filled.append("b", [(5, "US"), (6, "CN"), (7, None)])
     filled.enable()
-    slow = Stalled(monkeypatch, opened(filled, spark).backfill, table.DeltaTable, "_fill", 2)
+    slow = Stalled(monkeypatch, opened(filled, spark).backfill, backfill, "_backfill_files", 2)
     opened(filled, spark).delete("country = 'US' OR id = 7")
     expected = filled.rows()
     outcome = slow.goes_on()

@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 
 import penstock
 import penstock.delta
-from penstock.delta import DeltaTable, table
+from penstock.delta import DeltaTable
+from penstock.delta.writing import backfill, file_commits
 from penstock.errors import InvalidError, PenstockError, UnsupportedError
 from penstock.storage import filesystems
 from support.delta_writers import (
@@ -82,7 +83,7 @@ def test_a_commit_that_is_killed(
 def backfills(root: str) -> None:
     """A process of its own, whose backfill stops before its second commit."""
     spark = penstock.session("local[1]", **SMALL)
-    committing, calls = table.commit, count(1)
+    committing, calls = file_commits.commit, count(1)
 
     def stopping(*arguments: Any, **named: Any) -> Any:
         if next(calls) == 2:
@@ -90,7 +91,7 @@ def backfills(root: str) -> None:
             time.sleep(600)
         return committing(*arguments, **named)
 
-    table.commit, table._FILES_A_COMMIT = stopping, 2
+    file_commits.commit, backfill._FILES_A_COMMIT = stopping, 2
     penstock.delta.open(root, spark=spark).backfill()
 
 

@@ -1,20 +1,17 @@
-"""Delta tables written by Spark, read by deltalake and DuckDB; the feature, statistics, deletes, time travel."""
+"""Delta tables written by Spark, read by deltalake and DuckDB: the feature, deletes, pruning, time travel."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql import types as T  # noqa: N812
 
 import penstock
 import penstock.delta
@@ -198,56 +195,6 @@ def test_deletes_read_only_what_they_must(spark: SparkSession, tmp_path: Path) -
     assert by_duckdb(table.path, "id") == []
 
 
-def test_a_file_that_contradicts_the_log(spark: SparkSession, tmp_path: Path) -> None:
-    table = penstock.delta.create(
-        str(tmp_path / "t"), "id INT, region STRING", partitioned_by=["region"], materialize_partition_columns=True,
-        spark=spark,
-    )  # fmt: skip
-    table.append(spark.sql("SELECT 1 AS id, 'EU' AS region"))
-    [file] = data_files(tmp_path / "t")
-    rows = pq.read_table(tmp_path / "t" / file)
-    size = (tmp_path / "t" / file).stat().st_size
-    pq.write_table(rows.set_column(1, "region", [["US"]]), tmp_path / "t" / file)
-    commit = tmp_path / "t" / "_delta_log" / f"{1:020}.json"
-    commit.write_text(commit.read_text().replace(f'"size":{size}', f'"size":{(tmp_path / "t" / file).stat().st_size}'))
-    assert table.read().collect() == [(1, "EU")]
-    assert by_deltalake(table.path) == by_duckdb(table.path) == [(1, "EU")]
-    [finding] = table.verify().findings
-    assert (finding.kind, finding.column) == ("differs", "region")
-    table.backfill()
-    assert table.verify().ok
-    assert table.read().where("region = 'EU'").collect() == [(1, "EU")]
-
-
-def test_all_that_is_found_is_repaired(spark: SparkSession, tmp_path: Path) -> None:
-    table = penstock.delta.create(
-        str(tmp_path / "t"), "id INT, n INT, day DATE, ts TIMESTAMP", partitioned_by=["n", "day", "ts"],
-        materialize_partition_columns=True, spark=spark,
-    )  # fmt: skip
-    row = "1 AS n, date'2026-01-02' AS day, timestamp'2026-01-02 03:04:05' AS ts"
-    table.append(spark.sql(f"SELECT explode(array(1, 2)) AS id, {row}").coalesce(1))
-    [file] = data_files(tmp_path / "t")
-    day, ts = dt.date(2026, 1, 2), dt.datetime(2026, 1, 2, 3, 4, 5)
-    for n, days, moments, found in (
-        (["1", "1"], [str(day)] * 2, pa.array([ts] * 2, pa.timestamp("us")), {"wrong type"}),
-        (pa.array([1, 2], pa.int32()), [day] * 2, pa.array([ts] * 2, pa.timestamp("us", "UTC")), {"not constant"}),
-        (pa.array([{"x": 1}] * 2), [day] * 2, pa.array([ts] * 2, pa.timestamp("us", "UTC")), {"unreadable"}),
-    ):
-        [live] = _live(table)
-        size = (tmp_path / "t" / live).stat().st_size
-        ids = pa.array([1, 2], pa.int32())
-        pq.write_table(pa.table({"id": ids, "n": n, "day": days, "ts": moments}), tmp_path / "t" / live)
-        [commit] = [path for path in (tmp_path / "t/_delta_log").glob("*.json") if f'"size":{size}' in path.read_text()
-                    and '"add"' in path.read_text()][-1:]  # fmt: skip
-        resized = commit.read_text().replace(f'"size":{size}', f'"size":{(tmp_path / "t" / live).stat().st_size}')
-        commit.write_text(resized)
-        assert {finding.kind for finding in table.verify().findings} == found
-        table.backfill()
-        assert table.verify().ok
-        assert in_order(table.read().select("id", "n").collect()) == in_order([(1, 1), (2, 1)])
-    assert file not in _live(table)
-
-
 def test_upgrade_verify_backfill_and_drop(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     rows = sales(spark, 30).selectExpr("id", "region", "day", "amount")
@@ -334,29 +281,6 @@ def test_timestamps_in_another_zone(spark: SparkSession, tmp_path: Path) -> None
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
-@pytest.mark.parametrize(
-    ("schema", "fields", "error"),
-    [
-        ("a INT", ["a"], "needs a column that it is not partitioned by"),
-        ("a INT, b INT", ["c"], "no column 'c' to partition by; it has a, b"),
-        ("a INT, b INT", ["a", "a"], "a is there twice"),
-        ("a INT, b ARRAY<INT>", ["b"], "does not partition by array<int>"),
-        ("`a b` INT, c INT", ["c"], "cannot be called 'a b'"),
-        ("a INT, A INT", [], "two columns called 'a'"),
-        ("a NOTYPE", [], "is no list of columns"),
-        ("a TIME(6)", [], r"column 'a' is a time\(6\), which Delta has no type for"),
-        ("a ARRAY<STRUCT<b: TIME>>", [], r"column 'a.element.b' is a time\(6\), which Delta"),
-        ("a MAP<STRING, VARCHAR(3)>", [], r"column 'a.value' is a varchar\(3\) inside another type"),
-    ],
-)
-def test_tables_that_are_refused(
-    spark: SparkSession, tmp_path: Path, schema: str, fields: list[str], error: str
-) -> None:
-    with pytest.raises(penstock.PenstockError, match=error):
-        penstock.delta.create(str(tmp_path / "t"), schema, partitioned_by=fields, spark=spark)
-    assert not (tmp_path / "t").exists()
-
-
 def test_errors_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
     table = make(spark, tmp_path / "t")
     table.append(sales(spark, 4))
@@ -376,74 +300,3 @@ def test_errors_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
         make(spark, tmp_path / "t")
     with pytest.raises(penstock.NotFoundError, match="no Delta table at"):
         penstock.delta.open(str(tmp_path / "nowhere"), spark=spark)
-
-
-def test_bounds_of_statistics_are_never_too_narrow(spark: SparkSession, tmp_path: Path) -> None:
-    table = penstock.delta.create(str(tmp_path / "t"), "a DECIMAL(38,2), b DECIMAL(16,0), c STRING", spark=spark)
-    a, b = Decimal("123456789012345678901234567890123456.78"), Decimal(9007199254740993)
-    c = "x" * 32 + "\U0010ffff" * 3
-    table.append(spark.createDataFrame([(a, b, c)], table.schema))
-    assert table.read().where(f"a = {a}").count() == 1
-    assert table.read().where(f"a >= {a}").count() == 1
-    told = json.loads(_added(table)[0]["stats"], parse_float=Decimal)
-    assert told["minValues"] == {"a": a, "b": b, "c": "x" * 32}
-    assert told["maxValues"] == {"a": a, "b": b}  # no text of 33 characters is above that of c
-    for where in (
-        f"a >= {a}", f"a <= {a}", f"b >= {b}", f"b <= {b}", f"c > '{'x' * 32}{chr(0x10FFFF)}'", f"c >= '{c}'"
-    ):  # fmt: skip
-        assert by_duckdb(table.path, "b", where) == [(b,)], where
-        exact = where if where[0] == "c" else f"{where[:5]}cast('{where[5:]}' as decimal(38,2))"
-        assert by_deltalake(table.path, "b", where=exact) == [(b,)], where
-
-
-def _added(table: penstock.delta.DeltaTable) -> list[dict[str, Any]]:
-    """What the newest commit adds."""
-    commit = Path(table.path) / "_delta_log" / f"{table.version:020}.json"
-    return [line["add"] for line in map(json.loads, commit.read_text().splitlines()) if "add" in line]
-
-
-def test_null_is_refused_at_every_depth(spark: SparkSession, tmp_path: Path) -> None:
-    whole = T.StructType(
-        [
-            T.StructField("a", T.ArrayType(T.IntegerType(), containsNull=False)),
-            T.StructField("m", T.MapType(T.StringType(), T.IntegerType(), valueContainsNull=False)),
-            T.StructField("s", T.StructType([T.StructField("x.y", T.IntegerType(), nullable=False)])),
-            T.StructField("deep", T.ArrayType(T.StructType([T.StructField("b", T.ArrayType(T.StringType(), False))]))),
-        ]
-    )
-    table = penstock.delta.create(str(tmp_path / "t"), whole, spark=spark)
-    good = {
-        "a": "array(1, 2)", "m": "map('k', 1)", "s": "named_struct('x.y', 1)",
-        "deep": "array(null, named_struct('b', array('')), named_struct('b', null))",
-    }  # fmt: skip
-    for name, bad, path in (
-        ("a", "array(1, null, 3)", "a.element"),
-        ("m", "map('j', 1, 'k', null)", "m.value"),
-        ("s", "named_struct('x.y', cast(null as int))", "s.x.y"),
-        ("deep", "array(named_struct('b', array('x', null)))", "deep.element.b.element"),
-    ):
-        given = {**good, name: bad}
-        with pytest.raises(penstock.InvalidError, match=f"column '{path}' takes no NULL; nothing was written"):
-            table.append(spark.sql("SELECT " + ", ".join(f"{value} AS {key}" for key, value in given.items())))
-    assert (table.version, data_files(tmp_path / "t")) == (0, set())
-    table.append(spark.sql("SELECT " + ", ".join(f"{value} AS {key}" for key, value in good.items())))
-    table.append(spark.sql("SELECT " + ", ".join(f"null AS {key}" for key in good)))
-    expected = [([1, 2], {"k": 1}, (1,), [None, ([""],), (None,)]), (None, None, None, None)]
-    assert in_order(table.read().collect()) == in_order(spark.createDataFrame(expected, whole).collect())
-
-
-def test_texts_of_a_length(spark: SparkSession, tmp_path: Path) -> None:
-    table = penstock.delta.create(
-        str(tmp_path / "t"), "a VARCHAR(3), b CHAR(3), p VARCHAR(2)", partitioned_by=["p"], spark=spark
-    )
-    assert [item.dataType for item in table.schema.fields] == [T.StringType()] * 3
-    assert [item.metadata["__CHAR_VARCHAR_TYPE_STRING"] for item in table.schema.fields] == [
-        "varchar(3)", "char(3)", "varchar(2)",
-    ]  # fmt: skip
-    table.append(spark.createDataFrame([("é😀x  ", "y", "EU"), (None, None, None)], "a STRING, b STRING, p STRING"))
-    expected = in_order([("é😀x", "y  ", "EU"), (None, None, None)])
-    assert in_order(table.read().collect()) == expected
-    assert in_order(by_deltalake(table.path)) == in_order(by_duckdb(table.path)) == expected
-    for name in ("a", "b", "p"):
-        with pytest.raises(penstock.InvalidError, match=f"a value of column '{name}' is longer than its"):
-            table.append(spark.sql(f"SELECT 'four' AS {name}"))

@@ -23,14 +23,16 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.delta.log.actions import Action, AddFile, Metadata, Protocol, Txn
+from penstock.delta.format.actions import Action, AddFile, Metadata, Protocol, Txn
+from penstock.delta.format.features import materializes, with_materialized
+from penstock.delta.format.file_paths import partition_directory
+from penstock.delta.format.partition_values import array_texts
+from penstock.delta.format.schema import TableSchema, new_schema, schema_string
 from penstock.delta.log.commits import Committed, commit
-from penstock.delta.log.features import materializes, with_materialized
-from penstock.delta.log.schema import TableSchema, new_schema, to_json
-from penstock.delta.log.table_log import Log, Snapshot
-from penstock.delta.log.values import directory, texts
-from penstock.delta.writing.verification import Finding, check_file
-from penstock.delta.writing.write_job import Writer as FileWriter
+from penstock.delta.log.snapshot import LogSnapshot
+from penstock.delta.log.table_log import TableLog
+from penstock.delta.reading.partition_column_checks import Finding, check_file
+from penstock.delta.writing.file_writer import FileWriter
 from penstock.errors import ConflictError
 from penstock.spark.write_job import Job
 from penstock.storage import filesystems
@@ -64,24 +66,24 @@ class Writer:
         configuration = {f"delta.{name}": value for name, value in properties.items()}
         metadata = Metadata(
             str(uuid4()),
-            to_json(new_schema(STRUCT, ["country"]).struct),
+            schema_string(new_schema(STRUCT, ["country"]).struct),
             partition_columns=("country",),
             configuration=configuration,
             created_time=0,
         )
-        commit(Log(str(root)), None, [Protocol(1, 2), metadata], "CREATE TABLE", {})
+        commit(TableLog(str(root)), None, [Protocol(1, 2), metadata], "CREATE TABLE", {})
         return cls(str(root))
 
     @property
-    def log(self) -> Log:
-        return Log(self.root)
+    def log(self) -> TableLog:
+        return TableLog(self.root)
 
     def append(self, batch: str, rows: Iterable[tuple[int, str | None]], txn: tuple[str, int] | None = None) -> int:
         """Rows of id and country."""
         base = self.log.snapshot()
         return self.commit(base, self.written(base, batch, rows), txn).version
 
-    def written(self, base: Snapshot, batch: str, rows: Iterable[tuple[int, str | None]]) -> list[AddFile]:
+    def written(self, base: LogSnapshot, batch: str, rows: Iterable[tuple[int, str | None]]) -> list[AddFile]:
         """What tasks leave behind: files that are in no version yet."""
         ids, countries = zip(*rows, strict=True)
         arrays = [pa.array(ids, pa.int64()), pa.array([batch] * len(ids)), pa.array(countries, pa.string())]
@@ -95,12 +97,12 @@ class Writer:
             extra_columns=0 if writer.materialized else 1,
             prefix="part-",
             field_ids=False,
-            folder=directory,
+            folder=partition_directory,
         )
         files = Job(plan, writer._keys(columns)).files([pa.RecordBatch.from_arrays(arrays, schema=ARROW)])
         return [writer._added(file, columns, True) for file in files]
 
-    def commit(self, base: Snapshot, added: list[AddFile], txn: tuple[str, int] | None = None) -> Committed:
+    def commit(self, base: LogSnapshot, added: list[AddFile], txn: tuple[str, int] | None = None) -> Committed:
         """Files that do not come into the table are removed, as the verbs do it."""
         actions: list[Action] = [*([Txn(*txn)] if txn else []), *added]
         try:
@@ -156,9 +158,8 @@ class Writer:
         return list(Path(self.root, "_delta_log").glob("*.tmp"))
 
 
-def _schema(snapshot: Snapshot) -> TableSchema:
-    metadata = snapshot.metadata
-    return TableSchema.of(metadata.schema_string, metadata.partition_columns, dict(metadata.configuration))
+def _schema(snapshot: LogSnapshot) -> TableSchema:
+    return TableSchema.of(snapshot.metadata)
 
 
 def in_order(rows: Iterable[Any]) -> list[Row]:
@@ -324,4 +325,4 @@ def attempts_of(text: str) -> list[Attempt]:
 
 
 def _texts(array: pa.Array, column: str) -> pa.StringArray:
-    return texts(array, "string")
+    return array_texts(array, "string")

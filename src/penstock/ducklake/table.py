@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
@@ -23,9 +22,6 @@ from penstock.ducklake.writing.write_target import WriteTarget, write_target
 from penstock.errors import InvalidError
 from penstock.spark.expressions import as_column
 from penstock.spark.write_job import Distribution
-
-if TYPE_CHECKING:
-    from penstock.delta import DeltaTable
 
 
 @dataclass(frozen=True)
@@ -96,8 +92,8 @@ class Table(ReadableTable):
             added_files.add(transaction, self._attachment.spark, self._target(transaction), given, rules)
         return transaction.snapshot
 
-    def add_delta(self, table: DeltaTable) -> Snapshot | None:
-        """Link the live files of a Delta table's newest version into this one, which has the same columns by name.
+    def add_delta(self, table: added_files.LinkableTable) -> Snapshot | None:
+        """Links the live files of a Delta table's newest version into this one; no row is copied.
 
         How either is partitioned does not matter: every file must hold its partition columns, as those of a table
         with materialized partition columns do (`table.backfill()` writes them into older files).
@@ -108,6 +104,17 @@ class Table(ReadableTable):
         compaction and the expiry of snapshots, here or in DuckDB) deletes those that the Delta table may still show.
         While both are in use, neither vacuum the one nor clean up the other; where the Delta table is to go for good,
         remove its log, not its files. Rows that come to the Delta table later are not here.
+
+        Args:
+            table: The Delta table, as `penstock.delta.open` gives it; it has the same columns by name.
+
+        Returns:
+            The snapshot; inside a transaction, None.
+
+        Raises:
+            InvalidError: The tables do not have the same columns, a file lacks its partition columns or does not fit,
+                or is in this table already.
+            UnsupportedError: The Delta table has deletion vectors, which DuckLake does not know.
         """
         with self._attachment.statement() as transaction:
             added_files.add_delta(transaction, self._attachment.spark, self._target(transaction), table)

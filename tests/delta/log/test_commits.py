@@ -22,11 +22,14 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from penstock.delta.log.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, Txn
-from penstock.delta.log.commits import Committed, Read, commit, everything, nothing
-from penstock.delta.log.features import with_materialized
-from penstock.delta.log.table_log import Log, Snapshot
-from penstock.delta.log.values import directory, log_path, to_text
+from penstock.delta.format.actions import Action, AddFile, DomainMetadata, Metadata, Protocol, Txn
+from penstock.delta.format.features import with_materialized
+from penstock.delta.format.file_paths import log_path, partition_directory
+from penstock.delta.format.partition_values import to_text
+from penstock.delta.log.commits import Committed, commit
+from penstock.delta.log.conflicts import ReadSet, everything_read, nothing_read
+from penstock.delta.log.snapshot import LogSnapshot
+from penstock.delta.log.table_log import TableLog
 from penstock.delta.writing.maintenance import checkpoint
 from penstock.errors import ConflictError, InvalidError, UnsupportedError
 from penstock.storage.filesystems import create_file
@@ -67,8 +70,8 @@ def _metadata(partitions: Sequence[tuple[str, str]] = (("p", "string"),), **prop
     )
 
 
-def _created(path: Path, protocol: Protocol = _PROTOCOL, metadata: Metadata | None = None) -> Log:
-    log = Log(str(path))
+def _created(path: Path, protocol: Protocol = _PROTOCOL, metadata: Metadata | None = None) -> TableLog:
+    log = TableLog(str(path))
     assert commit(log, None, [protocol, metadata or _metadata()], "CREATE TABLE", {}) == Committed(0)
     return log
 
@@ -77,8 +80,10 @@ def _file(name: str, partition: str = "a") -> AddFile:
     return AddFile(name, {"p": partition}, 1, 0, True)
 
 
-def _append(log: Log, *actions: Action, base: Snapshot | None = None, read: Read = nothing) -> Committed:
-    return commit(log, base or log.snapshot(), actions, "WRITE", {"mode": "Append"}, read=read)
+def _append(
+    log: TableLog, *actions: Action, base: LogSnapshot | None = None, read_set: ReadSet = nothing_read
+) -> Committed:
+    return commit(log, base or log.snapshot(), actions, "WRITE", {"mode": "Append"}, read_set=read_set)
 
 
 @pytest.mark.parametrize("materialized", [False, True])
@@ -93,7 +98,7 @@ def test_other_readers_read_our_commits(tmp_path: Path, materialized: bool) -> N
             for value, (name, _, arrow) in zip(values, _PARTITIONS, strict=True):
                 rows = rows.append_column(name, pa.array([value] * 2, arrow))
         texts = [to_text(value, kind) for value, (_, kind, _) in zip(values, _PARTITIONS, strict=True)]
-        place = directory(names, texts)
+        place = partition_directory(names, texts)
         (tmp_path / place).mkdir(parents=True)
         pq.write_table(rows, tmp_path / place / "part.parquet")
         size = (tmp_path / place / "part.parquet").stat().st_size
@@ -150,7 +155,7 @@ def test_the_commit_tells_about_itself(tmp_path: Path) -> None:
     assert abs(info["timestamp"] / 1000 - time.time()) < 60
     latest = log.snapshot()
     file = latest.files["f", None]
-    commit(log, latest, [file.removed(0)], "DELETE", {}, read=everything)
+    commit(log, latest, [file.removed(0)], "DELETE", {}, read_set=everything_read)
     assert log.history(1)[0].info["isBlindAppend"] is False
     assert DeltaTable(tmp_path).history(1)[0]["operation"] == "DELETE"
     assert log.snapshot().files == {}
@@ -165,51 +170,53 @@ def _of_b(file: AddFile) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("winner", "ours", "read", "conflict"),
+    ("winner", "ours", "read_set", "conflict"),
     [
-        ([_NEW], [_OTHER], nothing, None),
+        ([_NEW], [_OTHER], nothing_read, None),
         ([_NEW], [_OTHER], _of_b, None),
-        ([_NEW], [_OTHER], everything, "added 3 to what this write has read"),
-        ([_NEW], [_ONE.removed(0)], everything, "added 3"),
-        ([_NEW], [_ONE.removed(0, data_change=False), AddFile("5", {"p": "a"}, 1, 0, False)], everything, None),
+        ([_NEW], [_OTHER], everything_read, "added 3 to what this write has read"),
+        ([_NEW], [_ONE.removed(0)], everything_read, "added 3"),
+        ([_NEW], [_ONE.removed(0, data_change=False), AddFile("5", {"p": "a"}, 1, 0, False)], everything_read, None),
         ([_file("3", "b")], [_TWO.removed(0)], _of_b, "added 3"),
-        ([_ONE.removed(0)], [_OTHER], nothing, None),
+        ([_ONE.removed(0)], [_OTHER], nothing_read, None),
         ([_ONE.removed(0)], [_TWO.removed(0)], _of_b, None),
-        ([_ONE.removed(0)], [_OTHER], everything, "removed 1, which this write has read"),
-        ([_ONE.removed(0)], [_ONE.removed(0)], nothing, "removed 1, which this write removes"),
+        ([_ONE.removed(0)], [_OTHER], everything_read, "removed 1, which this write has read"),
+        ([_ONE.removed(0)], [_ONE.removed(0)], nothing_read, "removed 1, which this write removes"),
         (
             [_ONE.removed(0)],
             [AddFile("1", {"p": "a"}, 1, 0, False)],
-            nothing,
+            nothing_read,
             "removed 1, which this write removes or adds",
         ),
-        ([_metadata(x="1")], [_OTHER], nothing, "changed the table's metadata"),
-        ([Protocol(1, 4)], [_OTHER], nothing, "changed the table's protocol"),
-        ([_PROTOCOL], [_OTHER], nothing, None),
+        ([_metadata(x="1")], [_OTHER], nothing_read, "changed the table's metadata"),
+        ([Protocol(1, 4)], [_OTHER], nothing_read, "changed the table's protocol"),
+        ([_PROTOCOL], [_OTHER], nothing_read, None),
         (
             [with_materialized(_PROTOCOL)],
             [_OTHER],
-            nothing,
+            nothing_read,
             "switched on materializePartitionColumns.*run the write again",
         ),
-        ([_NEW], [with_materialized(_PROTOCOL)], nothing, None),
-        ([Txn("q", 1)], [_OTHER, Txn("q", 2)], nothing, "is of the same application q"),
-        ([Txn("q", 1)], [_OTHER, Txn("r", 1)], nothing, None),
-        ([DomainMetadata("x", "1")], [DomainMetadata("x", "2")], nothing, "the same domain x"),
-        ([DomainMetadata("x", "1")], [DomainMetadata("y", "2")], nothing, None),
+        ([_NEW], [with_materialized(_PROTOCOL)], nothing_read, None),
+        ([Txn("q", 1)], [_OTHER, Txn("q", 2)], nothing_read, "is of the same application q"),
+        ([Txn("q", 1)], [_OTHER, Txn("r", 1)], nothing_read, None),
+        ([DomainMetadata("x", "1")], [DomainMetadata("x", "2")], nothing_read, "the same domain x"),
+        ([DomainMetadata("x", "1")], [DomainMetadata("y", "2")], nothing_read, None),
     ],
 )
-def test_conflicts(tmp_path: Path, winner: list[Action], ours: list[Action], read: Read, conflict: str | None) -> None:
+def test_conflicts(
+    tmp_path: Path, winner: list[Action], ours: list[Action], read_set: ReadSet, conflict: str | None
+) -> None:
     log = _created(tmp_path)
     _append(log, _ONE, _TWO)
     base = log.snapshot()
     _append(log, *winner, base=base)
     _append(log, _file("later", "c"), base=log.snapshot()) if conflict else None
     if conflict is None:
-        assert _append(log, *ours, base=base, read=read) == Committed(3)
+        assert _append(log, *ours, base=base, read_set=read_set) == Committed(3)
     else:
         with pytest.raises(ConflictError, match=conflict):
-            _append(log, *ours, base=base, read=read)
+            _append(log, *ours, base=base, read_set=read_set)
         assert log.latest_version() == 3
     assert not list((tmp_path / "_delta_log").glob(".*"))
 
@@ -219,7 +226,7 @@ def test_a_table_is_created_once(tmp_path: Path) -> None:
     with pytest.raises(ConflictError, match="was created at"):
         _created(tmp_path)
     with pytest.raises(InvalidError, match="lacks its protocol"):
-        commit(Log(str(tmp_path / "x")), None, [_ONE], "WRITE", {})
+        commit(TableLog(str(tmp_path / "x")), None, [_ONE], "WRITE", {})
 
 
 def test_a_writer_from_before_the_kept_commits_is_turned_away(tmp_path: Path) -> None:
@@ -276,7 +283,7 @@ def test_in_commit_timestamps_go_forward(tmp_path: Path) -> None:
 
 
 def _many(path: str, writer: int, count: int) -> list[int]:
-    log = Log(path)
+    log = TableLog(path)
     base = log.snapshot()  # stale for all but the first commit
     return [_append(log, _file(f"{writer}-{number}"), base=base).version for number in range(count)]
 

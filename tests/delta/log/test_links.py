@@ -10,22 +10,22 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from penstock.delta.log.actions import AddFile, Txn
+from penstock.delta.format.actions import AddFile, Txn
 from penstock.delta.log.commits import commit
 from penstock.delta.log.links import linked_into, with_link
-from penstock.delta.log.table_log import Log
+from penstock.delta.log.table_log import TableLog
 from penstock.delta.writing.maintenance import checkpoint
 from penstock.errors import ConflictError
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Log:
+def log(tmp_path: Path) -> TableLog:
     configuration = {"delta.setTransactionRetentionDuration": "interval 0 seconds"}
     write_deltalake(tmp_path, pa.table({"id": [1]}), configuration=configuration)
-    return Log(str(tmp_path))
+    return TableLog(str(tmp_path))
 
 
-def test_notes_outlive_transactions(log: Log) -> None:
+def test_notes_outlive_transactions(log: TableLog) -> None:
     base = log.snapshot()
     commit(log, base, [Txn("penstock:linked-into:old", 1, 1), Txn("app", 1, 1)], "LINK", {})
     for name in ("it's \U0001f6b0", "b"):
@@ -38,7 +38,7 @@ def test_notes_outlive_transactions(log: Log) -> None:
     assert with_link(after, "b") == after.metadata
 
 
-def test_checkpoints_keep_notes_of_older_versions(log: Log) -> None:
+def test_checkpoints_keep_notes_of_older_versions(log: TableLog) -> None:
     checkpoint(log)
     assert log.latest_version() == 0, "there is nothing to note"
     commit(log, log.snapshot(), [Txn("penstock:linked-into:old", 1, 1)], "LINK", {})
@@ -50,7 +50,7 @@ def test_checkpoints_keep_notes_of_older_versions(log: Log) -> None:
     assert log.latest_version() == 2
 
 
-def test_a_note_stops_no_writer_but_one_that_would_lose_it(log: Log) -> None:
+def test_a_note_stops_no_writer_but_one_that_would_lose_it(log: TableLog) -> None:
     base = log.snapshot()
     commit(log, base, [with_link(base, "a")], "LINK", {})
     assert commit(log, base, [AddFile("f", {}, 1, 0, True)], "WRITE", {}).version == 2

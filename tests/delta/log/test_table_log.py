@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from penstock.delta.log.table_log import Log
-from penstock.delta.log.values import from_text
+from penstock.delta.format.partition_values import from_text
+from penstock.delta.log.table_log import TableLog
 from penstock.delta.writing.maintenance import checkpoint, vacuum
-from penstock.errors import NotFoundError, PenstockError, UnsupportedError
+from penstock.errors import NotFoundError, PenstockError
 
 _TEXTS = ["", None, "a/b=c%d$e:f g", "🚰é", "'\"\\", "x\ty\n", "a+b&c#d?e~[i]{j}|^`", " ", ".."]
 _UTC = pa.timestamp("us", "UTC")
@@ -28,10 +26,6 @@ _EARLY = datetime(1965, 1, 2, 3, 4, 5, 123456)
 
 def _rows(count: int, **columns: pa.Array) -> pa.Table:
     return pa.table({"id": pa.array(range(count), pa.int64()), **columns})
-
-
-def _small(*ids: int) -> pa.Table:
-    return pa.table({"id": pa.array(ids, pa.int64()), "p": pa.array([f"{i % 2}" for i in ids])})
 
 
 def _commits(path: Path) -> list[Path]:
@@ -54,7 +48,7 @@ def _commits(path: Path) -> list[Path]:
 def test_files_and_values_are_those_of_deltalake(tmp_path: Path, type_name: str, values: pa.Array) -> None:
     write_deltalake(tmp_path, _rows(len(values), p=values), partition_by=["p"])
     judge = pa.table(DeltaTable(tmp_path).get_add_actions(flatten=True)).to_pylist()
-    snapshot = Log(str(tmp_path)).snapshot()
+    snapshot = TableLog(str(tmp_path)).snapshot()
     ours = {file.path: file for file in snapshot.files.values()}
     assert len(ours) == len(judge) == len(values)
     assert snapshot.metadata.partition_columns == ("p",)
@@ -77,33 +71,14 @@ def _scalar(value: Any) -> Any:
     return value
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Versions 0 to 5: create, append, delete, overwrite and a checkpoint, append twice."""
-    path = tmp_path_factory.mktemp("written")
-    write_deltalake(path, _small(1, 2), partition_by=["p"])
-    write_deltalake(path, _small(3, 4), mode="append")
-    DeltaTable(path).delete("id = 4")
-    write_deltalake(path, _small(5, 6, 7), mode="overwrite")
-    DeltaTable(path).create_checkpoint()
-    write_deltalake(path, _small(8), mode="append")
-    write_deltalake(path, _small(9), mode="append")
-    return path
-
-
-@pytest.fixture
-def table(written: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(written, tmp_path / "table")
-
-
 def _same(path: Path, version: int) -> None:
-    ours = {file.path for file in Log(str(path)).snapshot(version).files.values()}
+    ours = {file.path for file in TableLog(str(path)).snapshot(version).files.values()}
     judge = pa.table(DeltaTable(path, version=version).get_add_actions())
     assert ours == set(judge["path"].to_pylist())
 
 
 def test_every_version_is_the_one_of_deltalake(table: Path) -> None:
-    log = Log(str(table))
+    log = TableLog(str(table))
     assert log.latest_version() == 5
     for version in range(6):
         _same(table, version)
@@ -116,17 +91,17 @@ def test_without_the_commits_before_a_checkpoint(table: Path) -> None:
         commit.unlink()
     (table / "_delta_log" / "_last_checkpoint").write_text("{no hint")
     for version in (3, 4, 5):
-        assert Log(str(table)).snapshot(version).version == version
+        assert TableLog(str(table)).snapshot(version).version == version
     with pytest.raises(NotFoundError, match="no version 2: there are the versions 3 to 5"):
-        Log(str(table)).snapshot(2)
+        TableLog(str(table)).snapshot(2)
     with pytest.raises(NotFoundError, match="no version 6: there are the versions 3 to 5"):
-        Log(str(table)).snapshot(6)
+        TableLog(str(table)).snapshot(6)
     with pytest.raises(NotFoundError, match="no version -1"):
-        Log(str(table)).snapshot(-1)
+        TableLog(str(table)).snapshot(-1)
 
 
 def test_with_a_checkpoint_alone(table: Path) -> None:
-    log = Log(str(table))
+    log = TableLog(str(table))
     before = log.snapshot()
     checkpoint(log)
     for commit in _commits(table):
@@ -140,7 +115,7 @@ def test_with_a_checkpoint_alone(table: Path) -> None:
 
 
 def test_a_checkpoint_in_parts(table: Path) -> None:
-    log, directory = Log(str(table)), table / "_delta_log"
+    log, directory = TableLog(str(table)), table / "_delta_log"
     before = {version: log.snapshot(version).files for version in (3, 5)}
     whole = directory / f"{3:020}.checkpoint.parquet"
     rows = pq.read_table(whole)
@@ -158,7 +133,7 @@ def test_a_checkpoint_in_parts(table: Path) -> None:
 
 @pytest.mark.parametrize("form", ["json", "parquet"])
 def test_a_checkpoint_with_sidecars(table: Path, form: str) -> None:
-    log, directory = Log(str(table)), table / "_delta_log"
+    log, directory = TableLog(str(table)), table / "_delta_log"
     before = log.snapshot(3)
     whole = directory / f"{3:020}.checkpoint.parquet"
     (directory / "_sidecars").mkdir()
@@ -187,7 +162,7 @@ def test_a_checkpoint_with_sidecars(table: Path, form: str) -> None:
 
 
 def test_what_is_missing_or_damaged_is_named(table: Path, tmp_path: Path) -> None:
-    log = Log(str(table))
+    log = TableLog(str(table))
     _commits(table)[4].unlink()
     assert log.snapshot(3).version == 3
     with pytest.raises(PenstockError, match="the commit of version 4 is missing"):
@@ -195,14 +170,14 @@ def test_what_is_missing_or_damaged_is_named(table: Path, tmp_path: Path) -> Non
     _commits(table)[1].write_text('{"add":')
     with pytest.raises(PenstockError, match=r"00001\.json is damaged"):
         log.snapshot(1)
-    nowhere = Log(str(tmp_path / "nowhere"))
+    nowhere = TableLog(str(tmp_path / "nowhere"))
     assert not nowhere.exists()
     with pytest.raises(NotFoundError, match="no Delta table at"):
         nowhere.snapshot()
 
 
 def test_other_files_of_the_directory_are_not_read(table: Path) -> None:
-    log = Log(str(table))
+    log = TableLog(str(table))
     for name in (
         f".{6:020}.json.tmp",
         f"_{6:020}.json",
@@ -215,7 +190,7 @@ def test_other_files_of_the_directory_are_not_read(table: Path) -> None:
 
 
 def test_history_and_time_travel(table: Path) -> None:
-    log = Log(str(table))
+    log = TableLog(str(table))
     start = 1_700_000_000
     for version, seconds in enumerate([0, 10, 5, 20, 20, 30]):  # a clock that stood still and went back
         os.utime(_commits(table)[version], (start + seconds, start + seconds))
@@ -230,56 +205,3 @@ def test_history_and_time_travel(table: Path) -> None:
     assert log.version_at(times[1].replace(tzinfo=None) - timedelta(seconds=1)) == 0
     with pytest.raises(NotFoundError, match="its first one is of 2023-11-14"):
         log.version_at(times[0] - timedelta(seconds=1))
-
-
-def test_vacuum_asks_for_the_right_to_write(tmp_path: Path) -> None:
-    write_deltalake(tmp_path, _small(1), configuration={"delta.enableChangeDataFeed": "true"})
-    with pytest.raises(UnsupportedError, match="enableChangeDataFeed"):
-        vacuum(Log(str(tmp_path)))
-
-
-def test_removed_files_are_vacuumed(table: Path) -> None:
-    log = Log(str(table))
-    live = {file.decoded_path for file in log.snapshot().files.values()}
-    assert vacuum(log, retention=timedelta(minutes=1), enforce_retention=False) == []
-    gone = vacuum(log, retention=timedelta(), enforce_retention=False)
-    assert gone
-    assert [one.info["operation"] for one in log.history()[:2]] == ["VACUUM END", "VACUUM START"]
-    assert {
-        str(path.relative_to(table)) for path in table.glob("*/*.parquet") if "_delta_log" not in path.parts
-    } == live
-
-
-def _again(table: Path, *actions: dict[str, Any]) -> None:
-    """One more commit, as another writer might make it."""
-    path = table / "_delta_log" / f"{Log(str(table)).latest_version() + 1:020}.json"
-    path.write_text("\n".join(map(json.dumps, actions)))
-
-
-def _removes(table: Path) -> list[dict[str, Any]]:
-    lines = (json.loads(line) for commit in _commits(table) for line in commit.read_text().splitlines())
-    return [line for line in lines if "remove" in line]
-
-
-def test_files_that_were_removed_twice_or_came_back(table: Path) -> None:
-    log = Log(str(table))
-    first, *others = _removes(table)
-    back = {key: first["remove"][key] for key in ("path", "partitionValues", "size")}
-    _again(table, *others, {"add": {**back, "modificationTime": 0, "dataChange": True}})
-    _again(table, *others)
-    gone = vacuum(log, retention=timedelta(), enforce_retention=False)
-    assert len(gone) == len(set(gone)) == len({one["remove"]["path"] for one in others})
-    assert (table / unquote(back["path"])).exists()
-    assert [one.info["operation"] for one in log.history()[:2]] == ["VACUUM END", "VACUUM START"]
-
-
-def test_a_vacuum_that_fails_says_so(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(path: str) -> None:
-        raise PermissionError(path)
-
-    monkeypatch.setattr("penstock.delta.writing.maintenance.delete_file", fails)
-    with pytest.raises(PermissionError):
-        vacuum(Log(str(table)), retention=timedelta(), enforce_retention=False)
-    [end, start] = Log(str(table)).history()[:2]
-    assert (end.info["operation"], start.info["operation"]) == ("VACUUM END", "VACUUM START")
-    assert end.info["operationParameters"] == {"status": "FAILED", "numDeletedFiles": "0"}

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 import penstock.delta
-from penstock.delta.log.actions import AddFile, Metadata, Protocol
-from penstock.delta.log.schema import to_json
+from penstock.delta.format.actions import AddFile, Metadata, Protocol
+from penstock.delta.format.schema import schema_string
 from support.delta_judges import by_duckdb, in_order
 
 _NUMBERS = T.ArrayType(T.IntegerType(), containsNull=False)
@@ -40,7 +40,7 @@ _ROWS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("mapping", ["none", "name"])
 def test_nulls_where_the_schema_has_none_stay_nulls(spark: SparkSession, tmp_path: Path, mapping: str) -> None:
     struct = T.StructType([T.StructField("id", T.IntegerType()), *(T.StructField(n, _TYPES[n]) for n in _TYPES)])
-    schema = to_json(struct if mapping == "none" else _mapped(struct))
+    schema = schema_string(struct if mapping == "none" else _mapped(struct))
     metadata = Metadata("1", schema, configuration={"delta.columnMapping.mode": mapping})
     pq.write_table(pa.Table.from_pylist(_ROWS, schema=_ARROW), tmp_path / "x.parquet")
     add = AddFile("x.parquet", {}, (tmp_path / "x.parquet").stat().st_size, 0, True)

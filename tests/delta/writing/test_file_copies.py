@@ -13,11 +13,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock.delta
-from penstock.delta.log.actions import AddFile
-from penstock.delta.log.values import log_path, texts
+from penstock.delta.format.actions import AddFile
+from penstock.delta.format.file_paths import log_path
+from penstock.delta.format.partition_values import array_texts
+from penstock.delta.reading.partition_column_checks import check_file
 from penstock.delta.writing import file_copies
-from penstock.delta.writing.file_copies import copy_with
-from penstock.delta.writing.verification import check_file
+from penstock.delta.writing.file_copies import copy_with_columns
 from support.delta_judges import by_deltalake, by_duckdb, data_files, in_order
 
 _MOMENTS = [dt.datetime(1500, 1, 2, 3, 4, 5, 6), dt.datetime(9999, 12, 31, 23, 59, 59, 999999), None]
@@ -35,7 +36,7 @@ def _constant(item: pa.Field, rows: int) -> pa.Array:
 def _copied(tmp_path: Path, table: pa.Table, added: pa.Schema = _ADDED, **options: Any) -> tuple[Path, Path]:
     source, target = tmp_path / "source.parquet", tmp_path / "target.parquet"
     pq.write_table(table, source, **options)
-    copy_with(str(source), str(target), added, _constant)
+    copy_with_columns(str(source), str(target), added, _constant)
     return source, target
 
 
@@ -113,7 +114,7 @@ def test_twelve_bytes_beside_eight_become_instants(tmp_path: Path) -> None:
     table = pa.table({"ts": pa.array(_MOMENTS, pa.timestamp("us")), "nested": nested, "n": [1, 2, 3]})
     source, target = tmp_path / "source.parquet", tmp_path / "target.parquet"
     pq.write_table(table, source, use_deprecated_int96_timestamps=True, store_schema=False)
-    copy_with(str(source), str(target), added, lambda item, rows: pa.nulls(rows, item.type))
+    copy_with_columns(str(source), str(target), added, lambda item, rows: pa.nulls(rows, item.type))
     found = pq.read_table(target)
     utc = pa.timestamp("us", "UTC")
     assert found.schema.types == [utc, pa.list_(pa.struct([("t", utc)])), pa.int64(), pa.timestamp("us")]
@@ -134,7 +135,7 @@ def test_a_copy_that_differs_is_not_taken(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def _digest(table: pa.Table) -> object:
-    found = file_copies._Digest()
+    found = file_copies._RowDigest()
     found.add(table)
     return found.told
 
@@ -171,10 +172,12 @@ def test_partition_timestamps_beside_those_of_twelve_bytes(tmp_path: Path) -> No
     source, target = tmp_path / "source.parquet", tmp_path / "target.parquet"
     moments = pa.array(_MOMENTS, pa.timestamp("us"))
     pq.write_table(pa.table({"ts": moments}), source, use_deprecated_int96_timestamps=True)
-    copy_with(str(source), str(target), added, lambda item, rows: moments.take([0] * rows).cast(item.type))
+    copy_with_columns(str(source), str(target), added, lambda item, rows: moments.take([0] * rows).cast(item.type))
     text = "1500-01-02T03:04:05.000006Z"
     assert (
-        check_file(str(target), ["ts"], {"p": "timestamp"}, {"p": text}, lambda array, _: texts(array, "timestamp"))
+        check_file(
+            str(target), ["ts"], {"p": "timestamp"}, {"p": text}, lambda array, _: array_texts(array, "timestamp")
+        )
         == []
     )
 
@@ -205,24 +208,6 @@ def test_arrows_layouts_of_the_same_values(tmp_path: Path) -> None:
         assert _digest(pa.table({name: column})) != _digest(pa.table({name: columns[name]}))
 
 
-def test_one_file_that_cannot_be_copied_does_not_stop_the_others(spark: SparkSession, tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    table = penstock.delta.create(str(path), "id BIGINT, d DATE", partitioned_by=["d"], spark=spark)
-    old = {b"org.apache.spark.version": b"3.5.0", b"org.apache.spark.legacyDateTime": b""}
-    files = {"old.parquet": "1500-01-01", "older.parquet": "1400-01-01", "fine.parquet": "1582-10-15"}
-    for name in files:
-        pq.write_table(pa.table({"id": [1]}).replace_schema_metadata(old), path / name)
-    adds = [AddFile(name, {"d": day}, (path / name).stat().st_size, 0, True).to_json() for name, day in files.items()]
-    (path / "_delta_log" / f"{1:020}.json").write_text("\n".join(adds))
-    table.enable_materialized_partition_columns()
-    with pytest.raises(penstock.PenstockError, match=r"2 of the files .*/old\.parquet: .*/older\.parquet: ") as raised:
-        table.backfill()
-    assert "fine.parquet" not in str(raised.value)
-    assert {Path(finding.path).name for finding in table.verify().findings} == {"old.parquet", "older.parquet"}
-    assert len(data_files(path)) == 4
-    assert in_order(by_duckdb(path, "d::VARCHAR")) == in_order([(day,) for day in files.values()])
-
-
 def test_columns_with_dots_in_their_names(tmp_path: Path) -> None:
     nested = pa.array([{"b": 1, "c": [2]}, None])
     columns = {"a": nested, "a.b": pa.array(["x", "y"]), "a.b.c": pa.array([1.5, None])}
@@ -230,7 +215,7 @@ def test_columns_with_dots_in_their_names(tmp_path: Path) -> None:
     pq.write_table(pa.table(columns), source)
     for name in ("a.b", "a.b.c", "a"):
         added = pa.schema([(name, pa.string())])
-        copy_with(str(source), str(target), added, _constant)
+        copy_with_columns(str(source), str(target), added, _constant)
         found = pq.read_table(target)
         assert found.column_names == [*(other for other in columns if other != name), name]
         assert found.drop(name).to_pydict() == pa.table(columns).drop(name).to_pydict()
@@ -267,10 +252,10 @@ def test_old_dates_do_not_come_into_files_of_the_old_calendar(
     added = pa.schema([("p", kind)])
     if refused:
         with pytest.raises(penstock.UnsupportedError, match="'p'"):
-            copy_with(str(source), str(target), added, constant)
+            copy_with_columns(str(source), str(target), added, constant)
         assert not target.exists()
     else:
-        copy_with(str(source), str(target), added, constant)
+        copy_with_columns(str(source), str(target), added, constant)
         assert pq.read_table(target).column("p").cast(number).to_pylist() == [value] * 2
 
 
@@ -294,8 +279,8 @@ def test_twelve_bytes_of_the_old_calendar_do_not_become_instants(
     added = pa.schema([("p", pa.timestamp("us"))])
     if refused:
         with pytest.raises(penstock.UnsupportedError, match="old calendar has timestamps in twelve bytes"):
-            copy_with(str(source), str(target), added, lambda item, rows: pa.nulls(rows, item.type))
+            copy_with_columns(str(source), str(target), added, lambda item, rows: pa.nulls(rows, item.type))
         assert not target.exists()
     else:
-        copy_with(str(source), str(target), added, lambda item, rows: pa.nulls(rows, item.type))
+        copy_with_columns(str(source), str(target), added, lambda item, rows: pa.nulls(rows, item.type))
         assert pq.read_table(target).num_rows == 3

@@ -1,18 +1,23 @@
-"""What vacuum leaves alone: logs that name and remove their files in ways that deltalake does not look through."""
+"""What vacuum deletes, and what it leaves alone: logs may name and remove files in ways that deltalake overlooks."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
-from penstock.delta.log.actions import Action, AddFile, DeletionVectorDescriptor, Metadata, Protocol, RemoveFile
-from penstock.delta.log.table_log import Log
+from penstock.delta.format.actions import Action, AddFile, DeletionVectorDescriptor, Metadata, Protocol, RemoveFile
+from penstock.delta.log.table_log import TableLog
 from penstock.delta.writing.maintenance import checkpoint, vacuum
-from penstock.errors import InvalidError
+from penstock.errors import InvalidError, UnsupportedError
 
 _DAY = 86_400_000
 _SCHEMA = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
@@ -21,7 +26,7 @@ _WITH_VECTORS = Protocol(3, 7, ("deletionVectors",), ("deletionVectors",))
 _FILE = "x y.parquet"
 
 
-def _log(path: Path, *commits: Sequence[Action], **configuration: str) -> Log:
+def _log(path: Path, *commits: Sequence[Action], **configuration: str) -> TableLog:
     """A table with a file on the disk, whatever its commits say of it."""
     (path / "_delta_log").mkdir(parents=True)
     (path / _FILE).write_bytes(b"rows")
@@ -29,7 +34,7 @@ def _log(path: Path, *commits: Sequence[Action], **configuration: str) -> Log:
     for version, actions in enumerate([[_WITH_VECTORS, metadata], *commits]):
         lines = "\n".join(action.to_json() for action in actions)
         (path / "_delta_log" / f"{version:020}.json").write_text(lines)
-    return Log(str(path))
+    return TableLog(str(path))
 
 
 def _add(path: str = "x%20y.parquet", vector: DeletionVectorDescriptor | None = None) -> AddFile:
@@ -87,3 +92,60 @@ def test_a_retention_that_is_no_time_is_named(tmp_path: Path) -> None:
         vacuum(log)
     assert (tmp_path / "t" / _FILE).exists()
     assert vacuum(log, retention=timedelta(days=7)) == [_FILE]
+
+
+def test_vacuum_asks_for_the_right_to_write(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1]}), configuration={"delta.enableChangeDataFeed": "true"})
+    with pytest.raises(UnsupportedError, match="enableChangeDataFeed"):
+        vacuum(TableLog(str(tmp_path)))
+
+
+def test_removed_files_are_vacuumed(table: Path) -> None:
+    log = TableLog(str(table))
+    live = {file.decoded_path for file in log.snapshot().files.values()}
+    assert vacuum(log, retention=timedelta(minutes=1), enforce_retention=False) == []
+    gone = vacuum(log, retention=timedelta(), enforce_retention=False)
+    assert gone
+    assert [one.info["operation"] for one in log.history()[:2]] == ["VACUUM END", "VACUUM START"]
+    assert {
+        str(path.relative_to(table)) for path in table.glob("*/*.parquet") if "_delta_log" not in path.parts
+    } == live
+
+
+def _again(table: Path, *actions: dict[str, Any]) -> None:
+    """One more commit, as another writer might make it."""
+    path = table / "_delta_log" / f"{TableLog(str(table)).latest_version() + 1:020}.json"
+    path.write_text("\n".join(map(json.dumps, actions)))
+
+
+def _removes(table: Path) -> list[dict[str, Any]]:
+    lines = (
+        json.loads(line)
+        for commit in sorted((table / "_delta_log").glob("*.json"))
+        for line in commit.read_text().splitlines()
+    )
+    return [line for line in lines if "remove" in line]
+
+
+def test_files_that_were_removed_twice_or_came_back(table: Path) -> None:
+    log = TableLog(str(table))
+    first, *others = _removes(table)
+    back = {key: first["remove"][key] for key in ("path", "partitionValues", "size")}
+    _again(table, *others, {"add": {**back, "modificationTime": 0, "dataChange": True}})
+    _again(table, *others)
+    gone = vacuum(log, retention=timedelta(), enforce_retention=False)
+    assert len(gone) == len(set(gone)) == len({one["remove"]["path"] for one in others})
+    assert (table / unquote(back["path"])).exists()
+    assert [one.info["operation"] for one in log.history()[:2]] == ["VACUUM END", "VACUUM START"]
+
+
+def test_a_vacuum_that_fails_says_so(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(path: str) -> None:
+        raise PermissionError(path)
+
+    monkeypatch.setattr("penstock.delta.writing.maintenance.delete_file", fails)
+    with pytest.raises(PermissionError):
+        vacuum(TableLog(str(table)), retention=timedelta(), enforce_retention=False)
+    [end, start] = TableLog(str(table)).history()[:2]
+    assert (end.info["operation"], start.info["operation"]) == ("VACUUM END", "VACUUM START")
+    assert end.info["operationParameters"] == {"status": "FAILED", "numDeletedFiles": "0"}

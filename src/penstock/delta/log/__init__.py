@@ -1,1 +1,1 @@
-"""The transaction log of a Delta table: its actions, commits, features and properties."""
+"""The transaction log of a Delta table: its versions, and commits of new ones."""

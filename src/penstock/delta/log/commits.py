@@ -1,44 +1,34 @@
-"""Commits to Delta's log: one file that appears whole or not at all, and what to do when another writer was first."""
+"""Commits versions to Delta's log, after those of other writers where none of them is in the way."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from penstock.delta.log.actions import (
+from penstock.delta.format.actions import (
     Action,
     AddFile,
     CommitInfo,
-    DomainMetadata,
     Metadata,
     Protocol,
     RemoveFile,
     Txn,
 )
-from penstock.delta.log.features import check_may_remove, check_writable, materializes
-from penstock.delta.log.links import without_links
-from penstock.delta.log.table_log import IN_COMMIT, Log, Snapshot, moment
+from penstock.delta.format.features import check_may_remove, check_writable
+from penstock.delta.format.properties import IN_COMMIT_TIMESTAMPS
+from penstock.delta.format.times import from_milliseconds, to_milliseconds
+from penstock.delta.log.conflicts import CommitIntent, ReadSet, conflicts, nothing_read
+from penstock.delta.log.snapshot import LogSnapshot
+from penstock.delta.log.table_log import TableLog
 from penstock.errors import ConflictError, InvalidError, NotFoundError
 from penstock.storage.filesystems import create_file, make_directory
 from penstock.version import __version__
 
-Read: TypeAlias = Callable[[AddFile], bool]
 _A = TypeVar("_A", Protocol, Metadata)
 RETRIES = 1000
-
-
-def nothing(file: AddFile) -> bool:
-    """What a blind append has read."""
-    return False
-
-
-def everything(file: AddFile) -> bool:
-    """What a writer has read that has read the whole table."""
-    return True
 
 
 class Committed(NamedTuple):
@@ -48,27 +38,35 @@ class Committed(NamedTuple):
     skipped: bool = False
 
 
+def writable_snapshot(log: TableLog) -> LogSnapshot:
+    """Returns the newest version of a table that Penstock may write to; an UnsupportedError says why it may not."""
+    snapshot = log.snapshot()
+    check_writable(snapshot.protocol, snapshot.metadata, log.path)
+    return snapshot
+
+
 def commit(
-    log: Log,
-    base: Snapshot | None,
+    log: TableLog,
+    base: LogSnapshot | None,
     actions: Sequence[Action],
     operation: str,
     parameters: Mapping[str, object],
     *,
-    read: Read = nothing,
+    read_set: ReadSet = nothing_read,
     metrics: Mapping[str, object] | None = None,
     retries: int = RETRIES,
 ) -> Committed:
-    """Make the actions of a writer that has seen `base`, and of its files those that `read` picks, the next version.
+    """Makes actions the next version: one file of the log, which appears whole or not at all.
 
-    `base` is None where the table is to be created. What other writers committed since then is looked through: if the
-    writer might have acted otherwise on it, that is a ConflictError, and nothing is committed. A commit whose `Txn`
-    is not newer than the one that `base` has of the same application is skipped.
+    The writer has seen `base`, and of its files those in `read_set`; `base` is None where the table is to be created.
+    What other writers committed since then is looked through: if the writer might have acted otherwise on it, that is a
+    ConflictError, and nothing is committed. A commit whose `Txn` is not newer than the one that `base` has of the same
+    application is skipped.
     """
     _check(log, base, actions)
     if base is not None and _is_done(base, actions):
         return Committed(base.version, skipped=True)
-    attempt = _Attempt(log, base, actions, read)
+    attempt = _Attempt(log, base, actions, read_set)
     attempt.catch_up(log.listing().latest)
     if base is None:
         make_directory(log.directory)
@@ -83,15 +81,15 @@ def commit(
 
 
 class _Attempt:
-    """A commit on its way: `version` is the one it tries to become, `last` the time of the version before."""
+    """A commit that tries to become `version`; `last` is the time of the version before."""
 
-    def __init__(self, log: Log, base: Snapshot | None, actions: Sequence[Action], read: Read) -> None:
-        self.log, self.base, self.actions, self.own = log, base, actions, _Intent.of(actions, read)
+    def __init__(self, log: TableLog, base: LogSnapshot | None, actions: Sequence[Action], read_set: ReadSet) -> None:
+        self.log, self.base, self.actions, self.own = log, base, actions, CommitIntent.of(actions, read_set)
         self.version = 0 if base is None else base.version + 1
         self.last = None if base is None else base.timestamp
 
     def catch_up(self, latest: int) -> None:
-        """Go past all commits of other writers, at least to `latest`, if none of them is in the way."""
+        """Goes past all commits of other writers, at least to `latest`, if none of them is in the way."""
         while True:
             try:
                 winner = self.log.actions(self.version)
@@ -107,87 +105,31 @@ class _Attempt:
             self.version += 1
 
     def content(self, info: Mapping[str, Any]) -> bytes:
-        """The file of the commit. `info` is completed by what only the attempt knows."""
+        """Returns the content of the commit's file. `info` is completed by what only the attempt knows."""
         now, metadata = datetime.now(UTC), _only(Metadata, self.actions)
-        told = {"timestamp": _milliseconds(now), **info}
+        told = {"timestamp": to_milliseconds(now), **info}
         if self.base is not None:
             told["readVersion"] = self.base.version
             metadata = metadata or self.base.metadata
         told["isBlindAppend"] = self.own.is_blind
-        if metadata is not None and metadata.enables(IN_COMMIT):
+        if metadata is not None and metadata.enables(IN_COMMIT_TIMESTAMPS):
             after = now if self.last is None else max(now, self.last + timedelta(milliseconds=1))
-            told = {"inCommitTimestamp": _milliseconds(after), **told}
+            told = {"inCommitTimestamp": to_milliseconds(after), **told}
         lines = (CommitInfo(told), *self.actions)
         return "".join(action.to_json() + "\n" for action in lines).encode()
 
     def _check(self, winner: Sequence[Action]) -> None:
         if self.base is None:
             raise ConflictError(f"a Delta table was created at {self.log.path} meanwhile; open it, or write to it")
-        for conflict in _conflicts(self.base, self.own, winner):
+        for conflict in conflicts(self.base, self.own, winner):
             raise ConflictError(
                 f"nothing was committed to Delta table {self.log.path}: version {self.version}, which another writer "
                 f"committed meanwhile, {conflict}; run the write again"
             )
 
 
-@dataclass(frozen=True)
-class _Intent:
-    """What of a writer's actions may stand against those of others."""
-
-    read: Read
-    paths: frozenset[str]
-    apps: frozenset[str]
-    domains: frozenset[str]
-    is_blind: bool
-    rearranges: bool  # who only moves rows needs not know of new ones
-    metadata: bool  # whether it is changed
-
-    @classmethod
-    def of(cls, actions: Sequence[Action], read: Read) -> _Intent:
-        files = [action for action in actions if isinstance(action, AddFile | RemoveFile)]
-        return cls(
-            read,
-            frozenset(action.decoded_path for action in files),
-            frozenset(action.app_id for action in actions if isinstance(action, Txn)),
-            frozenset(action.domain for action in actions if isinstance(action, DomainMetadata)),
-            is_blind=read is nothing and not any(isinstance(action, RemoveFile) for action in files),
-            rearranges=bool(files) and not any(action.data_change for action in files),
-            metadata=any(isinstance(action, Metadata) for action in actions),
-        )
-
-    def is_changed_by(self, old: Metadata, new: Metadata) -> bool:
-        """Whether new metadata stand against the writer; notes of links only do if it would write over them."""
-        return old != new if self.metadata else without_links(old) != without_links(new)
-
-
-def _conflicts(base: Snapshot, own: _Intent, winner: Sequence[Action]) -> Iterator[str]:
-    """What another writer's commit did that stands against the intent of a writer who has seen `base`."""
-    for action in winner:
-        match action:
-            case Protocol() if action != base.protocol:
-                yield _protocol_change(base.protocol, action)
-            case Metadata() if own.is_changed_by(base.metadata, action):
-                yield "changed the table's metadata"
-            case AddFile() if not own.rearranges and own.read(action):
-                yield f"added {action.decoded_path} to what this write has read"
-            case RemoveFile() if action.decoded_path in own.paths:
-                yield f"removed {action.decoded_path}, which this write removes or adds too"
-            case RemoveFile() if action.key in base.files and own.read(base.files[action.key]):
-                yield f"removed {action.decoded_path}, which this write has read"
-            case Txn() if action.app_id in own.apps:
-                yield f"is of the same application {action.app_id}"
-            case DomainMetadata() if action.domain in own.domains:
-                yield f"changed the same domain {action.domain}"
-
-
-def _protocol_change(old: Protocol, new: Protocol) -> str:
-    if materializes(new) and not materializes(old):
-        return "switched on materializePartitionColumns, and the files of this write may lack those columns"
-    return "changed the table's protocol"
-
-
-def _check(log: Log, base: Snapshot | None, actions: Sequence[Action]) -> None:
-    """That the table may be written to, and the actions are a commit as the protocol has it."""
+def _check(log: TableLog, base: LogSnapshot | None, actions: Sequence[Action]) -> None:
+    """Refuses a table that may not be written to, and actions that the protocol does not allow in one commit."""
     protocol, metadata = _only(Protocol, actions), _only(Metadata, actions)
     if base is not None:
         check_writable(base.protocol, base.metadata, log.path)
@@ -203,10 +145,10 @@ def _check(log: Log, base: Snapshot | None, actions: Sequence[Action]) -> None:
 
 def _in_commit_time(actions: Sequence[Action]) -> datetime | None:
     told = (action.values.get("inCommitTimestamp") for action in actions if isinstance(action, CommitInfo))
-    return next((moment(time) for time in told if time is not None), None)
+    return next((from_milliseconds(time) for time in told if time is not None), None)
 
 
-def _is_done(base: Snapshot, actions: Sequence[Action]) -> bool:
+def _is_done(base: LogSnapshot, actions: Sequence[Action]) -> bool:
     txns = [action for action in actions if isinstance(action, Txn)]
     return any(action.version <= base.txns.get(action.app_id, action.version - 1) for action in txns)
 
@@ -229,9 +171,5 @@ def _info(operation: str, parameters: Mapping[str, object], metrics: Mapping[str
 
 
 def _text(value: object) -> str:
-    """Delta keeps parameters as text, and whatever is not text as JSON in it."""
+    """Writes a parameter as Delta keeps it: as text, and whatever is not text as JSON in it."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _milliseconds(time: datetime) -> int:
-    return (time - moment(0)) // timedelta(milliseconds=1)

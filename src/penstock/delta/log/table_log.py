@@ -1,66 +1,36 @@
-"""Delta's transaction log as it is read: checkpoints and commits, and the table that they add up to."""
+"""Reads Delta's transaction log: its versions, their actions and times."""
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from penstock.delta.log.actions import (
-    Action,
-    AddFile,
-    DomainMetadata,
-    FileKey,
-    Metadata,
-    Protocol,
-    RemoveFile,
-    Txn,
-    from_object,
-)
-from penstock.delta.log.features import check_readable
+from penstock.delta.format.actions import Action, Metadata, RemoveFile
+from penstock.delta.format.features import check_readable
+from penstock.delta.format.properties import IN_COMMIT_TIMESTAMPS
+from penstock.delta.format.times import from_milliseconds
+from penstock.delta.log.log_files import CHECKPOINT_FIELDS, json_rows, known_actions, parquet_rows
+from penstock.delta.log.snapshot import LogReplay, LogSnapshot
 from penstock.errors import NotFoundError, PenstockError, UnsupportedError
-from penstock.storage.filesystems import Listed, list_directory, open_file, read_bytes
+from penstock.storage.filesystems import Listed, list_directory, read_bytes
 from penstock.storage.paths import absolute, folder
 
-IN_COMMIT = "delta.enableInCommitTimestamps"
 _IN_COMMIT_SINCE = "delta.inCommitTimestampEnablementVersion"
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(
     r"(\d{20})\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<id>[0-9a-fA-F-]{36}))?\.(?P<form>parquet|json)"
 )
-_ROW_FIELDS = [  # of a checkpoint; the parsed partition values and statistics repeat what their texts say
-    *("protocol", "metaData", "txn", "domainMetadata", "sidecar.path"),
-    *("add.path", "add.partitionValues", "add.size", "add.modificationTime", "add.dataChange", "add.stats", "add.tags"),
-    *("add.deletionVector", "add.baseRowId", "add.defaultRowCommitVersion", "add.clusteringProvider"),
-]
 _REMOVAL_FIELDS = ["remove.path", "remove.deletionTimestamp", "remove.dataChange", "sidecar.path"]
-_BATCH = 4096
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """The table at one version. `timestamp` is that of the version's commit."""
-
-    version: int
-    timestamp: datetime
-    protocol: Protocol
-    metadata: Metadata
-    files: Mapping[FileKey, AddFile]
-    txns: Mapping[str, int]
-    domains: Mapping[str, DomainMetadata]
-
-
-class Commit(NamedTuple):
+class HistoryEntry(NamedTuple):
     """An entry of the history; `info` is empty where the writer told nothing."""
 
     version: int
@@ -69,7 +39,7 @@ class Commit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Listing:
+class LogListing:
     """What is in the log's directory: when each commit was written, and the files of each complete checkpoint."""
 
     commits: Mapping[int, int]
@@ -77,11 +47,12 @@ class Listing:
 
     @property
     def latest(self) -> int:
+        """The newest version; -1 where there is none."""
         return max((*self.commits, *self.checkpoints), default=-1)
 
     @cached_property
     def earliest(self) -> int:
-        """The first version from which on the table is known."""
+        """The first version from which on the table is known; -1 where there is none."""
         return 0 if 0 in self.commits else min(self.checkpoints, default=-1)
 
     @cached_property
@@ -95,8 +66,8 @@ class Listing:
 
 
 @dataclass(frozen=True)
-class Log:
-    """The log of the table at a path. Nothing is kept between calls: each one sees the log as it is now.
+class TableLog:
+    """Reads the log of the table at a path. Nothing is kept between calls: each one sees the log as it is now.
 
     `single_writer` says that no one else writes to the table, which is the only safe way on an object store.
     """
@@ -111,20 +82,23 @@ class Log:
 
     @property
     def directory(self) -> str:
+        """The log's directory; it ends in a slash."""
         return self.root + "_delta_log/"
 
     def commit_path(self, version: int) -> str:
+        """Returns the path of a version's commit."""
         return f"{self.directory}{version:020}.json"
 
     def exists(self) -> bool:
-        """Whether there is a Delta table."""
+        """Tells whether there is a Delta table."""
         return self.listing().latest >= 0
 
     def latest_version(self) -> int:
+        """Returns the newest version; a NotFoundError where there is no table."""
         return self._found().latest
 
-    def snapshot(self, version: int | None = None) -> Snapshot:
-        """The table as it is, or was at a version."""
+    def snapshot(self, version: int | None = None) -> LogSnapshot:
+        """Returns the table as it is, or was at a version; a NotFoundError where there is no such."""
         listing = self._found()
         wanted = listing.latest if version is None else version
         if not listing.earliest <= wanted <= listing.latest or listing.earliest < 0:
@@ -132,7 +106,7 @@ class Log:
                 f"Delta table {self.path} has no version {wanted}: {_available(listing)}; ask for one of those"
             )
         start = max((made for made in listing.checkpoints if made <= wanted), default=-1)
-        replay = _Replay()
+        replay = LogReplay()
         if start >= 0:
             replay.apply(self._checkpoint(listing.checkpoints[start]))
         for step in range(start + 1, wanted + 1):
@@ -140,8 +114,10 @@ class Log:
         return self._made(replay, wanted, listing)
 
     def removals(self) -> Iterator[RemoveFile]:
-        """All removals of files that the latest checkpoint and the commits after it tell of; one of a checkpoint has
-        its path and its time only."""
+        """Yields all removals of files that the latest checkpoint and the commits after it tell of.
+
+        One of a checkpoint has its path and its time only.
+        """
         listing = self._found()
         start = max(listing.checkpoints, default=-1)
         for action in self._checkpoint(listing.checkpoints.get(start, ()), _REMOVAL_FIELDS):
@@ -151,15 +127,15 @@ class Log:
             yield from (action for action in self.actions(version) if isinstance(action, RemoveFile))
 
     def actions(self, version: int) -> list[Action]:
-        """The actions of one commit; a NotFoundError where it is missing."""
-        return list(_known(self._lines(version), self.commit_path(version)))
+        """Returns the actions of one commit; a NotFoundError where it is missing."""
+        return list(known_actions(self._lines(version), self.commit_path(version)))
 
     def info(self, version: int) -> Mapping[str, Any]:
-        """What a commit tells about itself; empty where its writer told nothing."""
+        """Returns what a commit tells about itself; empty where its writer told nothing."""
         return next((line["commitInfo"] for line in self._lines(version) if "commitInfo" in line), {})
 
     def version_at(self, time: datetime) -> int:
-        """The newest version that is not younger than a time; one without a zone is of UTC."""
+        """Returns the newest version that is not younger than a time; one without a zone is of UTC."""
         listing, metadata = self._found(), self.snapshot().metadata
         versions = range(max(listing.earliest, 0), listing.latest + 1)
         known = [version for version in versions if version in listing.commits]
@@ -171,14 +147,16 @@ class Log:
             raise NotFoundError(f"Delta table {self.path} has no version of {_aware(time)} or before: {first}")
         return known[found - 1]
 
-    def history(self, limit: int | None = None) -> list[Commit]:
-        """The commits that are still there, the newest first."""
+    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+        """Returns the commits that are still there, the newest first."""
         listing, metadata = self._found(), self.snapshot().metadata
         versions = sorted(listing.commits, reverse=True)[:limit]
-        return [Commit(version, self._time(version, metadata, listing), self.info(version)) for version in versions]
+        return [
+            HistoryEntry(version, self._time(version, metadata, listing), self.info(version)) for version in versions
+        ]
 
-    def listing(self) -> Listing:
-        """What is in the log's directory now; files of other kinds, such as compacted commits, are left out."""
+    def listing(self) -> LogListing:
+        """Lists what is in the log's directory now; files of other kinds, such as compacted commits, are left out."""
         commits: dict[int, int] = {}
         checkpoints: dict[tuple[int, str], list[Listed]] = defaultdict(list)
         for file in list_directory(self.directory):
@@ -192,9 +170,9 @@ class Log:
             for (version, made_of), files in sorted(checkpoints.items(), reverse=True)
             if not made_of.isdigit() or len(files) == int(made_of)
         }
-        return Listing(commits, complete)
+        return LogListing(commits, complete)
 
-    def _found(self) -> Listing:
+    def _found(self) -> LogListing:
         listing = self.listing()
         if listing.latest < 0:
             raise NotFoundError(
@@ -210,30 +188,30 @@ class Log:
             raise NotFoundError(
                 f"Delta table {self.path} is damaged: the commit of version {version} is missing; restore {path}"
             ) from error
-        return _json_rows(content, path)
+        return json_rows(content, path)
 
-    def _checkpoint(self, files: Iterable[Listed], fields: Sequence[str] = _ROW_FIELDS) -> Iterator[Action]:
+    def _checkpoint(self, files: Iterable[Listed], fields: Sequence[str] = CHECKPOINT_FIELDS) -> Iterator[Action]:
         for file in files:
             path = self.directory + file.name
             for row in self._rows(path, fields):
                 if row.get("sidecar"):
                     beside = self.directory + "_sidecars/" + unquote(row["sidecar"]["path"]).rpartition("/")[2]
-                    yield from _known(self._sidecar(beside, fields), beside)
+                    yield from known_actions(self._sidecar(beside, fields), beside)
                 else:
-                    yield from _known([row], path)
+                    yield from known_actions([row], path)
 
     def _sidecar(self, path: str, fields: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         try:
-            yield from _parquet_rows(path, fields)
+            yield from parquet_rows(path, fields)
         except FileNotFoundError as error:
             raise NotFoundError(
                 f"Delta table {self.path} is damaged: a sidecar of a checkpoint is missing; restore {path}"
             ) from error
 
     def _rows(self, path: str, fields: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        return _parquet_rows(path, fields) if path.endswith(".parquet") else _json_rows(read_bytes(path), path)
+        return parquet_rows(path, fields) if path.endswith(".parquet") else json_rows(read_bytes(path), path)
 
-    def _made(self, replay: _Replay, version: int, listing: Listing) -> Snapshot:
+    def _made(self, replay: LogReplay, version: int, listing: LogListing) -> LogSnapshot:
         protocol, metadata = replay.protocol, replay.metadata
         if protocol is None or metadata is None:
             raise PenstockError(
@@ -245,96 +223,27 @@ class Log:
                 f"Delta table {self.path} is stored as {metadata.format.provider}; convert it to parquet"
             )
         time = self._time(version, metadata, listing)
-        return Snapshot(version, time, protocol, metadata, replay.files, replay.txns, replay.domains)
+        return LogSnapshot(version, time, protocol, metadata, replay.files, replay.txns, replay.domains)
 
-    def _time(self, version: int, metadata: Metadata, listing: Listing) -> datetime:
+    def _time(self, version: int, metadata: Metadata, listing: LogListing) -> datetime:
         since = int(metadata.configuration.get(_IN_COMMIT_SINCE, 0))
-        if metadata.enables(IN_COMMIT) and version >= since and version in listing.commits:
+        if metadata.enables(IN_COMMIT_TIMESTAMPS) and version >= since and version in listing.commits:
             told = self.info(version).get("inCommitTimestamp")
             if told is not None:
-                return moment(told)
+                return from_milliseconds(told)
         if version in listing.modified:
-            return moment(listing.modified[version])
+            return from_milliseconds(listing.modified[version])
         if version in listing.checkpoints:
-            return moment(max(file.modified for file in listing.checkpoints[version]))
-        return moment(max((time for before, time in listing.modified.items() if before < version), default=0))
+            return from_milliseconds(max(file.modified for file in listing.checkpoints[version]))
+        return from_milliseconds(
+            max((time for before, time in listing.modified.items() if before < version), default=0)
+        )
 
 
-@dataclass
-class _Replay:
-    """What the actions so far add up to."""
-
-    protocol: Protocol | None = None
-    metadata: Metadata | None = None
-    files: dict[FileKey, AddFile] = field(default_factory=dict)
-    txns: dict[str, int] = field(default_factory=dict)
-    domains: dict[str, DomainMetadata] = field(default_factory=dict)
-
-    def apply(self, actions: Iterable[Action]) -> None:
-        """Add one commit, whose actions have no order among each other, or a checkpoint."""
-        added: dict[FileKey, AddFile] = {}
-        for action in actions:
-            match action:
-                case AddFile():
-                    added[action.key] = action
-                case RemoveFile():
-                    self.files.pop(action.key, None)
-                case Protocol():
-                    self.protocol = action
-                case Metadata():
-                    self.metadata = action
-                case Txn():
-                    self.txns[action.app_id] = action.version
-                case DomainMetadata(removed=True):
-                    self.domains.pop(action.domain, None)
-                case DomainMetadata():
-                    self.domains[action.domain] = action
-        self.files.update(added)
-
-
-def _parquet_rows(path: str, fields: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-    with open_file(path) as source, pq.ParquetFile(source) as file:
-        for batch in file.iter_batches(_BATCH, columns=list(fields)):
-            for kind, structs in zip(batch.schema.names, batch.columns, strict=True):
-                yield from ({kind: values} for values in _records(structs.drop_null()))
-
-
-def _records(structs: pa.StructArray) -> Iterator[dict[str, Any]]:
-    """The structs without the fields that none of them has: Arrow is slow at making nested Python values."""
-    parts = zip(structs.type, structs.flatten(), strict=True)
-    columns = {part.name: values for part, values in parts if values.null_count < len(values)}
-    rows = zip(*(values.to_pylist(maps_as_pydicts="strict") for values in columns.values()), strict=True)
-    return (dict(zip(columns, row, strict=True)) for row in rows)
-
-
-def _json_rows(content: bytes, path: str) -> Iterator[Mapping[str, Any]]:
-    for line in content.split(b"\n"):
-        if line.strip():
-            try:
-                yield json.loads(line)
-            except ValueError as error:
-                raise PenstockError(f"{path} is damaged: {error} in {line[:80]!r}; restore it") from error
-
-
-def _known(rows: Iterable[Mapping[str, Any]], path: str) -> Iterator[Action]:
-    for row in rows:
-        try:
-            action = from_object(row)
-        except (TypeError, AttributeError, ValueError) as error:
-            raise PenstockError(f"{path} is damaged: {error} in {str(row)[:80]}; restore it") from error
-        if action is not None:
-            yield action
-
-
-def _available(listing: Listing) -> str:
+def _available(listing: LogListing) -> str:
     if listing.earliest < 0:
         return "its first commit and all checkpoints are gone"
     return f"there are the versions {listing.earliest} to {listing.latest}"
-
-
-def moment(milliseconds: int) -> datetime:
-    """A time of the log, in milliseconds since 1970."""
-    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)
 
 
 def _aware(time: datetime) -> datetime:

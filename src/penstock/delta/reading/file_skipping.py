@@ -1,16 +1,19 @@
-"""Which files of a Delta table can hold a match, by the partition values and statistics in its log."""
+"""Decides which files of a version can hold a matching row, by the partition values and statistics in the log."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from penstock.delta.log.actions import AddFile
-from penstock.delta.log.values import from_text
+from pyspark.sql import types as T  # noqa: N812
+
+from penstock.delta.format.actions import AddFile
+from penstock.delta.format.partition_values import from_text
+from penstock.delta.format.schema import TableSchema, type_name
 from penstock.errors import PenstockError
 from penstock.predicates import And, Anything, ColumnIn, Implication, Nothing, Or
 from penstock.predicates.calendar import days_of
@@ -24,14 +27,35 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Skipping:
-    """How the log names columns: partition columns with their type by id, others by their path in the statistics."""
+class FileSkipping:
+    """Decides which files can match.
+
+    `partitions` has the name in the log and the type of each partition column by its id, `paths` the place in the
+    statistics of each other column.
+    """
 
     partitions: Mapping[int, tuple[str, str]]
     paths: Mapping[int, tuple[str, ...]]
 
+    @classmethod
+    def of_table(cls, schema: TableSchema, columns: Sequence[Column]) -> FileSkipping:
+        """Decides by predicates over the table's columns, as its users see them."""
+        partitions: dict[int, tuple[str, str]] = {}
+        paths: dict[int, tuple[str, ...]] = {}
+        for column, item in zip(columns, schema.struct.fields, strict=True):
+            if item.name in schema.partition_columns:
+                partitions[column.id] = schema.physical_name(item), type_name(item)
+            else:
+                paths.update(_paths_of_column(column, item, schema, ()))
+        return cls(partitions, paths)
+
+    @classmethod
+    def of_files(cls, columns: Sequence[Column]) -> FileSkipping:
+        """Decides by predicates over the data columns, under the names that they have in files."""
+        return cls({}, {item.id: path for column in columns for item, path in _leaves(column, ())})
+
     def can_hold(self, file: AddFile, implication: Implication) -> bool:
-        """Whether a file can hold a row of which the implication is true."""
+        """Tells whether a file can hold a row of which the implication is true."""
         if isinstance(implication, Anything):
             return True
         return self._possible(implication, file, _parsed(file.stats))
@@ -53,6 +77,28 @@ class Skipping:
                 return path is None or not (values & _values(told, column, path)).empty
 
 
+def _paths_of_column(
+    column: Column, item: T.StructField, schema: TableSchema, above: tuple[str, ...]
+) -> Mapping[int, tuple[str, ...]]:
+    """Returns where the statistics of a column, or of the fields of a struct, are."""
+    path = (*above, schema.physical_name(item))
+    if not isinstance(item.dataType, T.StructType):
+        return {column.id: path}
+    found: dict[int, tuple[str, ...]] = {}
+    for child, inner in zip(column.children, item.dataType.fields, strict=True):
+        found.update(_paths_of_column(child, inner, schema, path))
+    return found
+
+
+def _leaves(column: Column, above: tuple[str, ...]) -> Iterator[tuple[Column, tuple[str, ...]]]:
+    path = (*above, column.name)
+    if column.type.name == "struct":
+        for child in column.children:
+            yield from _leaves(child, path)
+    else:
+        yield column, path
+
+
 def _parsed(stats: str | None) -> Mapping[str, Any]:
     try:
         told = json.loads(stats, parse_float=Decimal) if stats else {}
@@ -66,7 +112,7 @@ def _partition_value(file: AddFile, name: str, type_name: str) -> Any:
 
 
 def _values(told: Mapping[str, Any], column: Column, path: tuple[str, ...]) -> ValueSet:
-    """The values that the statistics leave possible."""
+    """Returns the values that the statistics leave possible."""
     nulls, rows = _at(told.get("nullCount"), path), told.get("numRecords")
     if nulls is not None and nulls == rows and told.get("tightBounds") is not False:
         return ValueSet(null=True)

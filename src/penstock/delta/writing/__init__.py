@@ -1,1 +1,1 @@
-"""Statements that change a Delta table, and what keeps it tidy."""
+"""Statements that change a Delta table, checkpoints and vacuum."""

@@ -1,4 +1,4 @@
-"""A data file copied with other partition columns: its data columns stay what they were, which is proved."""
+"""Copies a data file with other partition columns, and proves that its data columns stay what they were."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _OF_THE_OLD_COLUMNS = (b"ARROW:schema", b"org.apache.spark.sql.parquet.row.metad
 _TYPE_FIELDS = ("Type", "isAdjustedToUTC", "timeUnit", "bitWidth", "isSigned", "precision", "scale")
 
 
-def copy_with(source: str, target: str, added: pa.Schema, constant: Constant) -> None:
-    """Copy a file; the columns of `added` stand last, in place of those of these names that the file has.
+def copy_with_columns(source: str, target: str, added: pa.Schema, constant: Constant) -> None:
+    """Copies a file; the columns of `added` stand last, in place of those of these names that the file has.
 
     The finished copy is read again: a PenstockError where a row, a value or a type of another column is not as it was.
     """
     with open_file(source) as opened, pq.ParquetFile(opened, coerce_int96_timestamp_unit="us") as file:
         kept = [item.name for item in file.schema_arrow if item.name not in added.names]
-        form = _Form.of(file, kept, added)
+        form = _WrittenForm.of(file, kept, added)
         _check_calendar(form, added, constant)
-        digest = _Digest()
+        digest = _RowDigest()
         with open_output(target) as out, form.writer(out, added) as writer:
             for rows in _groups(file, kept):
                 digest.add(rows)
@@ -49,7 +49,7 @@ def copy_with(source: str, target: str, added: pa.Schema, constant: Constant) ->
 
 
 @dataclass(frozen=True)
-class _Form:
+class _WrittenForm:
     """How the data columns are written, so that they are what they were.
 
     PyArrow writes either all timestamps in twelve bytes (INT96) or none. In a file that has both, those of twelve bytes
@@ -62,7 +62,7 @@ class _Form:
     integer_decimals: bool
 
     @classmethod
-    def of(cls, file: pq.ParquetFile, names: Sequence[str], added: pa.Schema) -> _Form:
+    def of(cls, file: pq.ParquetFile, names: Sequence[str], added: pa.Schema) -> _WrittenForm:
         leaves = _leaves(file, file.schema_arrow.names)
         own = _leaves(file, names)
         twelve = any(leaf.physical_type == "INT96" for leaf in own)
@@ -99,7 +99,7 @@ class _Form:
         return writer
 
 
-class _Digest:
+class _RowDigest:
     """A checksum of rows in their order: of which are NULL and of the bits of the others, at every depth."""
 
     def __init__(self) -> None:
@@ -134,19 +134,19 @@ class _Digest:
             self._leaf(values.cast(pa.uint8()) if pa.types.is_boolean(kind) else values)
 
     def _leaf(self, values: pa.Array) -> None:
-        """Arrow's message of an array without NULLs is the same for the same values."""
+        """Adds an array without NULLs: Arrow's message of it is the same for the same values."""
         self._state.update(pa.record_batch([values], names=["_"]).serialize())
 
 
 def _has_old_calendar(metadata: Mapping[bytes, bytes], twelve_bytes: bool) -> bool:
-    """Whether Spark takes old dates, or timestamps of twelve bytes, for those of the calendar before 1582."""
+    """Tells whether Spark takes old dates, or timestamps of twelve bytes, for those of the calendar before 1582."""
     key, since = (_LEGACY_INT96, (3, 1)) if twelve_bytes else (_LEGACY, (3, 0))
     spark = re.match(rb"(\d+)\.(\d+)", metadata.get(_SPARK, b""))
     return key in metadata or (spark is not None and (int(spark[1]), int(spark[2])) < since)
 
 
-def _check_calendar(form: _Form, added: pa.Schema, constant: Constant) -> None:
-    """Refuse old dates and times for a file whose footer says that such are of the calendar before 1582."""
+def _check_calendar(form: _WrittenForm, added: pa.Schema, constant: Constant) -> None:
+    """Refuses old dates and times for a file whose footer says that such are of the calendar before 1582."""
     for item in added:
         if pa.types.is_date32(item.type):
             first, number = _NEW_CALENDAR, pa.int32()
@@ -164,7 +164,7 @@ def _check_calendar(form: _Form, added: pa.Schema, constant: Constant) -> None:
 
 
 def _in_one_layout(array: pa.Array) -> pa.Array:
-    """The same values in that of Arrow's types for them which holds the most: files do not tell them apart."""
+    """Converts values to that of Arrow's types for them which holds the most: files do not tell them apart."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     kind = array.type
@@ -182,13 +182,13 @@ def _in_one_layout(array: pa.Array) -> pa.Array:
     return array
 
 
-def _prove(file: pq.ParquetFile, target: str, kept: Sequence[str], form: _Form, expected: _Digest) -> None:
-    """That a copy has the rows and the types of the file."""
+def _prove(file: pq.ParquetFile, target: str, kept: Sequence[str], form: _WrittenForm, expected: _RowDigest) -> None:
+    """Raises a PenstockError where a copy has not the rows and the types of the file."""
     with open_file(target) as opened, pq.ParquetFile(opened, coerce_int96_timestamp_unit="us") as copy:
         before, after = _types(file, kept), _types(copy, kept)
         if not form.int96:
             before = [_INSTANT if kind == _INT96 else kind for kind in before]
-        found = _Digest()
+        found = _RowDigest()
         for rows in _groups(copy, kept):
             found.add(rows)
         if before == after and found.told == expected.told:
@@ -205,7 +205,7 @@ _INSTANT = ("INT64", {"Type": "Timestamp", "isAdjustedToUTC": True, "timeUnit": 
 
 
 def _types(file: pq.ParquetFile, names: Sequence[str]) -> list[tuple[str, dict[str, object]]]:
-    """The types of the leaves of some columns; decimals are the same in whatever bytes they stand."""
+    """Returns the types of the leaves of some columns; decimals are the same in whatever bytes they stand."""
     own = [(leaf, _logical(leaf)) for leaf in _leaves(file, names)]
     return [("" if kind["Type"] == "Decimal" else leaf.physical_type, kind) for leaf, kind in own]
 
@@ -216,7 +216,7 @@ def _logical(leaf: pq.ColumnSchema) -> dict[str, object]:
 
 
 def _leaves(file: pq.ParquetFile, names: Collection[str]) -> list[pq.ColumnSchema]:
-    """The leaves of some columns, by their places: a column `a.b` has the path of the field `b` of a column `a`."""
+    """Returns the leaves of some columns by their places: column `a.b` has the path of field `b` of column `a`."""
     found, first = [], 0
     for item in file.schema_arrow:
         behind = first + _width(item.type)
@@ -227,7 +227,7 @@ def _leaves(file: pq.ParquetFile, names: Collection[str]) -> list[pq.ColumnSchem
 
 
 def _width(kind: pa.DataType) -> int:
-    """How many leaves a column of a type has."""
+    """Counts the leaves of a column of a type."""
     if isinstance(kind, pa.BaseExtensionType):
         return _width(kind.storage_type)
     return sum(_width(kind.field(index).type) for index in range(kind.num_fields)) or 1
@@ -244,7 +244,7 @@ def _with_instants(schema: pa.Schema, leaves: Iterator[pq.ColumnSchema]) -> pa.S
 
 
 def _with_instant(kind: pa.DataType, leaves: Iterator[pq.ColumnSchema]) -> pa.DataType:
-    """A type in which what a file keeps in twelve bytes is an instant."""
+    """Makes instants of what a file keeps in twelve bytes, at every depth of a type."""
 
     def changed(item: pa.Field) -> pa.Field:
         return item.with_type(_with_instant(item.type, leaves))

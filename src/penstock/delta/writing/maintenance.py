@@ -1,4 +1,4 @@
-"""What keeps a Delta table tidy: checkpoints, and the files that no version needs. `deltalake` finds both."""
+"""Writes checkpoints, and deletes files that no version needs, with the help of `deltalake`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from penstock.delta.format.features import check_writable
+from penstock.delta.format.properties import retention as retention_of
 from penstock.delta.log.commits import commit
-from penstock.delta.log.features import check_writable
 from penstock.delta.log.links import linked_into, with_link
-from penstock.delta.log.properties import retention as retention_of
-from penstock.delta.log.table_log import Log
+from penstock.delta.log.table_log import TableLog
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.storage.filesystems import delete_file, is_file
 from penstock.storage.paths import folder, is_local
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _THREADS = 16
 
 
-def checkpoint(log: Log) -> None:
-    """Write a checkpoint of the latest version, which spares readers the commits before it.
+def checkpoint(log: TableLog) -> None:
+    """Writes a checkpoint of the latest version, which spares readers the commits before it.
 
     It may leave old transactions out: links that older versions of Penstock noted so become a property before.
     """
@@ -39,14 +39,14 @@ def checkpoint(log: Log) -> None:
 
 
 def vacuum(
-    log: Log,
+    log: TableLog,
     *,
     retention: timedelta | None = None,
     dry_run: bool = False,
     enforce_retention: bool = True,
     even_linked: bool = False,
 ) -> list[str]:
-    """Delete the files that no version within the retention needs, and say which ones.
+    """Deletes the files that no version within the retention needs, and returns which ones.
 
     Without a retention it is the table's own. One that is shorter is refused unless `enforce_retention` is off; and a
     table whose files were linked into others, unless it is to be vacuumed `even_linked`.
@@ -63,40 +63,40 @@ def vacuum(
     kept = retention_of(snapshot.metadata) if hours is None else timedelta(hours=hours)
     before = time.time() * 1000 - kept / timedelta(milliseconds=1)
     found = _deltalake(log).vacuum(hours, dry_run=True, enforce_retention_duration=enforce_retention)
-    gone = _there(log, _unneeded(log, found, before))
+    gone = _existing(log, _unneeded(log, found, before))
     if gone and not dry_run:
         # deltalake would delete them too, but not without a commit, which it refuses where partition columns are
         # materialized.
         commit(log, snapshot, [], "VACUUM START", {"retentionHours": hours})
-        gone = _deleted(log, gone, before)
+        gone = _delete_files(log, gone, before)
     return gone
 
 
-def _deleted(log: Log, paths: Sequence[str], before: float) -> list[str]:
-    """Delete files, but none that came back into the table meanwhile; the log tells how it ended, however it did."""
+def _delete_files(log: TableLog, paths: Sequence[str], before: float) -> list[str]:
+    """Deletes files, but none that came back into the table meanwhile; the log tells how it ended, however it did."""
     status = "FAILED"
     deleted: list[str] = []
     try:
         deleted = _unneeded(log, paths, before)
         with ThreadPoolExecutor(_THREADS) as pool:
-            list(pool.map(delete_file, (folder(log.path) + path for path in deleted)))
+            list(pool.map(delete_file, (log.root + path for path in deleted)))
         status = "COMPLETED"
     finally:
-        left = _there(log, deleted) if status == "FAILED" else []
+        left = _existing(log, deleted) if status == "FAILED" else []
         told = {"status": status, "numDeletedFiles": len(deleted) - len(left)}
         commit(log, log.snapshot(), [], "VACUUM END", told)
     return deleted
 
 
-def _there(log: Log, paths: Sequence[str]) -> list[str]:
-    """Those of the files that exist: deltalake also finds those that an earlier vacuum deleted."""
+def _existing(log: TableLog, paths: Sequence[str]) -> list[str]:
+    """Returns those of the files that exist: deltalake also finds those that an earlier vacuum deleted."""
     with ThreadPoolExecutor(_THREADS) as pool:
-        exist = pool.map(is_file, (folder(log.path) + path for path in paths))
+        exist = pool.map(is_file, (log.root + path for path in paths))
         return [path for path, is_there in zip(paths, exist, strict=True) if is_there]
 
 
-def _unneeded(log: Log, paths: Iterable[str], before: float) -> list[str]:
-    """Those of the files in the table's directory that are not in the table, and were last removed before a time.
+def _unneeded(log: TableLog, paths: Iterable[str], before: float) -> list[str]:
+    """Returns those of the files in the table's directory that no version has since a time.
 
     deltalake judges every removal by itself. But a file may have been removed long ago, come back, and have gone again
     just now; and the log may name one file in several ways. Where a removal says no time, its file stays.
@@ -116,7 +116,7 @@ def _unneeded(log: Log, paths: Iterable[str], before: float) -> list[str]:
 
 
 def _place(root: str, path: str) -> str:
-    """The one name of a file that a log may name by its path in the table, by an absolute one, or by a URI."""
+    """Returns the one name of a file that a log may name by its path in the table, by an absolute one, or by a URI."""
     if path.startswith(("/", "file:")) or not is_local(path):
         return _one_name(path)
     return root + os.path.normpath(path)
@@ -128,7 +128,7 @@ def _one_name(path: str) -> str:
     return path.replace("s3a://", "s3://", 1)
 
 
-def _deltalake(log: Log) -> DeltaTable:
+def _deltalake(log: TableLog) -> DeltaTable:
     try:
         from deltalake import DeltaTable
     except ImportError as error:

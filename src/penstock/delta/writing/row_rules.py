@@ -1,4 +1,4 @@
-"""What a table's schema demands of new rows at every depth: no NULL where none is taken, texts of the right length."""
+"""Enforces what a table's schema demands of new rows: no NULL where none is taken, no text that is too long."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.delta.log.schema import BOUNDED_TEXT
+from penstock.delta.format.schema import BOUNDED_TEXT
 from penstock.errors import UnsupportedError
+from penstock.spark.expressions import quoted
 
 Test = Callable[[SparkColumn], SparkColumn]
 Reach = Callable[[SparkColumn, Test], SparkColumn]  # whether a member of a value passes a test
@@ -20,7 +21,7 @@ _BOUNDED = re.compile(r"(char|varchar)\((\d+)\)")
 
 
 def enforced(rows: DataFrame, struct: T.StructType, table: str) -> DataFrame:
-    """Rows with the columns of a schema, of which one that breaks its rules makes the job fail.
+    """Returns rows with the columns of a schema, of which one that breaks its rules makes the job fail.
 
     As in Spark, blanks at the end may be cut to fit a `varchar` or `char`, and the latter is filled up with them. NULL
     in a column itself is for others to find.
@@ -30,6 +31,19 @@ def enforced(rows: DataFrame, struct: T.StructType, table: str) -> DataFrame:
     return numbered.select(*values)
 
 
+def satisfying(rows: DataFrame, predicate: SparkColumn, text: str) -> DataFrame:
+    """Returns rows of which one that does not satisfy a predicate makes the job fail; `text` is the predicate."""
+    first, *others = rows.columns
+    message = f"a row of the DataFrame does not satisfy {text}, which it is to replace"
+    checked = F.when(predicate, F.col(quoted(first))).otherwise(failing(message, rows.schema[0].dataType))
+    return rows.select(checked.alias(first), *(F.col(quoted(name)) for name in others))
+
+
+def failing(message: str, kind: T.DataType) -> SparkColumn:
+    """Returns a value of a type whose computation makes the job fail with an InvalidError."""
+    return F.raise_error(F.lit(f"penstock.errors.InvalidError: {message}")).cast(kind)
+
+
 def _enforced(value: SparkColumn, item: T.StructField, table: str) -> SparkColumn:
     if BOUNDED_TEXT in item.metadata:
         value = _fitting(value, item, table)
@@ -37,14 +51,14 @@ def _enforced(value: SparkColumn, item: T.StructField, table: str) -> SparkColum
     if not tests:
         return value
     path, test = tests[0]
-    checked = F.when(test(value), _failure(f"{table}: column {path!r} takes no NULL", item))
+    checked = F.when(test(value), failing(f"{table}: column {path!r} takes no NULL", item.dataType))
     for path, test in tests[1:]:
-        checked = checked.when(test(value), _failure(f"{table}: column {path!r} takes no NULL", item))
+        checked = checked.when(test(value), failing(f"{table}: column {path!r} takes no NULL", item.dataType))
     return checked.otherwise(value)
 
 
 def _nulls(kind: T.DataType, path: str) -> Iterator[tuple[str, Test]]:
-    """The places inside a type that take no NULL, each with what is true of a value that has one there."""
+    """Yields the places inside a type that take no NULL, each with what is true of a value that has one there."""
     match kind:
         case T.StructType():
             for item in kind.fields:
@@ -57,7 +71,7 @@ def _nulls(kind: T.DataType, path: str) -> Iterator[tuple[str, Test]]:
 
 
 def _inside(kind: T.DataType, nullable: bool, path: str, reach: Reach) -> Iterator[tuple[str, Test]]:
-    """The places in and under a member of a type, by the way that leads from a value to the member."""
+    """Yields the places in and under a member of a type, by the way that leads from a value to the member."""
     if not nullable:
         yield path, _reached(reach, F.isnull)
     for inner, test in _nulls(kind, path):
@@ -84,13 +98,9 @@ def _fitting(value: SparkColumn, item: T.StructField, table: str) -> SparkColumn
             f"{table}: column {item.name!r} is a {declared}, whose lengths Penstock does not enforce; write with Spark"
         )
     longest = int(bounded[2])
-    failure = _failure(f"{table}: a value of column {item.name!r} is longer than its {declared}", item)
+    failure = failing(f"{table}: a value of column {item.name!r} is longer than its {declared}", item.dataType)
     cut = F.when(F.length(value) <= longest, value).when(
         F.length(F.rtrim(value)) <= longest, F.substring(value, 1, longest)
     )
     fitting = cut.when(value.isNotNull(), failure)
     return F.rpad(fitting, longest, " ") if bounded[1] == "char" else fitting
-
-
-def _failure(message: str, item: T.StructField) -> SparkColumn:
-    return F.raise_error(F.lit(f"penstock.errors.InvalidError: {message}")).cast(item.dataType)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -23,13 +23,50 @@ from penstock.spark.workers import map_in_workers
 from penstock.storage.paths import absolute
 from penstock.storage.patterns import named_files
 
-if TYPE_CHECKING:
-    from penstock.delta import DeltaTable
-    from penstock.delta.log.schema import TableSchema
-
 _MOST_TASKS = 200
 _MOST_SHOWN = 5
 _RESULT = "told binary"
+
+
+class LinkableFiles(Protocol):
+    """The files of one version of a Delta table, as plain values."""
+
+    @property
+    def table_path(self) -> str:
+        """Where the Delta table is."""
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """The absolute paths of the files."""
+
+    @property
+    def columns(self) -> T.StructType:
+        """The table's columns as its users see them."""
+
+    @property
+    def columns_in_files(self) -> T.StructType:
+        """The same columns, at every depth under the names that they have in files."""
+
+    @property
+    def found_by_id(self) -> bool:
+        """Whether files know their columns by ids, so that a name alone does not tell which column is missing."""
+
+    @property
+    def have_deletion_vectors(self) -> bool:
+        """Whether files hold rows that the table does not show."""
+
+    def partition_column_problems(self) -> str | None:
+        """Looks into every file, and reports what is wrong with its partition columns; None where nothing is."""
+
+    def note_link(self, into: str) -> None:
+        """Notes in the table's log that a table elsewhere shows these files."""
+
+
+class LinkableTable(Protocol):
+    """A table whose files can be linked: what `penstock.delta` opens."""
+
+    def linkable_files(self) -> LinkableFiles:
+        """Returns the files of the newest version."""
 
 
 @dataclass(frozen=True)
@@ -66,34 +103,32 @@ def link(transaction: Transaction, target: WriteTarget, files: Sequence[ForeignF
         link_files(transaction.staging, target.info.id, target.spec, known, with_rows)
 
 
-def add_delta(transaction: Transaction, spark: SparkSession, target: WriteTarget, table: DeltaTable) -> None:
+def add_delta(transaction: Transaction, spark: SparkSession, target: WriteTarget, table: LinkableTable) -> None:
     """Stage the live files of a Delta table's newest version."""
-    from penstock.delta.writing.materialization import verified
-
-    scan = table.scan()  # one version for all that follows
-    where = f"the Delta table {table.path}"
-    if any(file.deletion_vector for file in scan.files):
+    source = table.linkable_files()  # one version for all that follows
+    where = f"the Delta table {source.table_path}"
+    if source.have_deletion_vectors:
         raise UnsupportedError(
             f"{where} has files with deletion vectors, which DuckLake does not know; write those files anew first: "
             "table.overwrite(table.read()), or Delta's REORG TABLE ... APPLY (PURGE)"
         )
-    names = _delta_names(scan.schema, target.columns, f"{where} and {target.info.full_name}")
-    report = verified(scan) if scan.schema.partition_columns else None
-    if report is not None and not report.ok:
+    names = _delta_names(source, target.columns, f"{where} and {target.info.full_name}")
+    problems = source.partition_column_problems()
+    if problems is not None:
         raise InvalidError(
             f"{where} does not hold its partition columns in every file, so nobody else can read them; "
-            f"call backfill() on it first: {report}"
+            f"call backfill() on it first: {problems}"
         )
-    paths = [_located(scan.path_of(file)) for file in scan.files]
+    paths = [_located(path) for path in source.paths]
     _check_new(transaction, target, paths)
     # Delta adds and drops columns without touching files. Where files go by ids, a name alone does not tell.
-    lax = scan.schema.mapping != "id"
+    lax = not source.found_by_id
     rules = Rules(allow_missing=lax, ignore_extra_columns=True, hive_partitioning=False, names=names)
     files = _described(spark, paths, _DescribeJob(target.columns, rules))
     _check_defaults(target, files)
     # Where Penstock may not write to the table, it may not vacuum it either.
     with suppress(UnsupportedError, PermissionError):
-        table.note_link(f"{transaction.catalog.database.location} {target.info.full_name}")
+        source.note_link(f"{transaction.catalog.database.location} {target.info.full_name}")
     link(transaction, target, files)
 
 
@@ -130,34 +165,34 @@ def _described(spark: SparkSession, paths: Sequence[str], job: _DescribeJob) -> 
     return sorted(told, key=lambda file: order[file.path])
 
 
-def _delta_names(schema: TableSchema, columns: Sequence[Column], both: str) -> dict[int, str]:
+def _delta_names(source: LinkableFiles, columns: Sequence[Column], both: str) -> dict[int, str]:
     """The names in files of the table's columns; an error where the two schemas do not have the same."""
     names: dict[int, str] = {}
 
-    def level(fields: Sequence[T.StructField], own: Sequence[Column], above: str) -> None:
-        matched = {}
-        for item in fields:
+    def level(shown: T.StructType, stored: T.StructType, own: Sequence[Column], above: str) -> None:
+        matched = set()
+        for item, in_file in zip(shown.fields, stored.fields, strict=True):
             column = find_column(own, item.name)
             if column is None:
                 raise _unlike(both, above + item.name, "the DuckLake table")
-            matched[column.id] = item
-            names[column.id] = schema.physical_name(item)
-            visit(item.dataType, column, f"{above}{item.name}.")
+            matched.add(column.id)
+            names[column.id] = in_file.name
+            visit(item.dataType, in_file.dataType, column, f"{above}{item.name}.")
         for column in own:
             if column.id not in matched:
                 raise _unlike(both, above + column.name, "the Delta table")
 
-    def visit(kind: T.DataType, column: Column, above: str) -> None:
-        match kind:
-            case T.StructType() if column.type.name == "struct":
-                level(kind.fields, column.children, above)
-            case T.ArrayType() if column.type.name == "list":
-                visit(kind.elementType, column.children[0], above)
-            case T.MapType() if column.type.name == "map":
-                visit(kind.keyType, column.children[0], above)
-                visit(kind.valueType, column.children[1], above)
+    def visit(shown: T.DataType, stored: T.DataType, column: Column, above: str) -> None:
+        match shown, stored:
+            case T.StructType(), T.StructType() if column.type.name == "struct":
+                level(shown, stored, column.children, above)
+            case T.ArrayType(), T.ArrayType() if column.type.name == "list":
+                visit(shown.elementType, stored.elementType, column.children[0], above)
+            case T.MapType(), T.MapType() if column.type.name == "map":
+                visit(shown.keyType, stored.keyType, column.children[0], above)
+                visit(shown.valueType, stored.valueType, column.children[1], above)
 
-    level(schema.struct.fields, columns, "")
+    level(source.columns, source.columns_in_files, columns, "")
     return names
 
 

@@ -1,4 +1,4 @@
-"""Do the data files hold their partition columns as `materializePartitionColumns` demands?"""
+"""Checks whether a data file holds its partition columns as `materializePartitionColumns` demands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.delta.writing.file_types import described, is_of_type
+from penstock.delta.reading.parquet_types import describe_type, is_of_type
 from penstock.errors import PenstockError
 from penstock.storage.filesystems import open_file
 
@@ -26,7 +26,14 @@ _READING = (pa.ArrowException, OSError, ValueError, KeyError, PenstockError)
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong with one file; without a column, with the file as a whole."""
+    """One thing that is wrong with one file.
+
+    Attributes:
+        path: The file.
+        kind: What is wrong, in a word.
+        column: The partition column in which it is wrong; None where it is the file as a whole.
+        message: What is wrong, in a sentence.
+    """
 
     path: str
     kind: Kind
@@ -36,16 +43,23 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """What a check of many files found."""
+    """What `verify` found in the files of a table; its text is a summary with some examples.
+
+    Attributes:
+        files: How many files were looked into.
+        findings: All that is wrong with them, in the order of their paths.
+    """
 
     files: int
     findings: tuple[Finding, ...]
 
     @property
     def ok(self) -> bool:
+        """Whether nothing was found."""
         return not self.findings
 
     def __str__(self) -> str:
+        """Sums up how many files were checked, and what was found."""
         checked = f"{self.files} {'file' if self.files == 1 else 'files'} checked"
         if self.ok:
             return f"{checked}, nothing found"
@@ -64,7 +78,7 @@ def check_file(
     expected: Mapping[str, str | None],
     to_texts: ToTexts,
 ) -> list[Finding]:
-    """All that is wrong with the partition columns of one data file; nothing else in it is read.
+    """Returns all that is wrong with the partition columns of one data file; nothing else in it is read.
 
     Columns go by their physical names; partition columns have Delta's types. `expected` holds the log's partition
     values, where an empty text is NULL; in the file an empty text is not NULL, and differs from it. `to_texts` gives
@@ -77,7 +91,7 @@ def check_file(
             for column, type_name in partition_columns.items():
                 leaf = _leaf(file.metadata.schema, column)
                 if leaf is not None and not is_of_type(file.schema.column(leaf), type_name):
-                    found = described(file.schema.column(leaf))
+                    found = describe_type(file.schema.column(leaf))
                     message = f"partition column {column} is {found} where the table has {type_name}"
                     findings.append(Finding(path, "wrong type", column, message))
                 elif column in names:
@@ -118,7 +132,7 @@ def _wrong_values(
 
 
 def _distinct_texts(file: pq.ParquetFile, column: str, to_texts: ToTexts) -> Iterator[str | None]:
-    """The different values of a column, lazily: two of them are enough to know that it is not constant."""
+    """Yields the different values of a column: two of them are enough to know that it is not constant."""
     seen: set[str | None] = set()
     for values in _values(file, column):
         for text in to_texts(values.unique(), column).to_pylist():
@@ -128,7 +142,7 @@ def _distinct_texts(file: pq.ParquetFile, column: str, to_texts: ToTexts) -> Ite
 
 
 def _values(file: pq.ParquetFile, column: str) -> Iterator[pa.Array]:
-    """Arrays with all values of a column: from the footer where it tells them, else from the rows."""
+    """Yields arrays with all values of a column: from the footer where it tells them, else from the rows."""
     type_ = _plain(file.schema_arrow.field(column).type)
     leaf = _leaf(file.metadata.schema, column)
     for group in range(file.num_row_groups):
@@ -145,7 +159,7 @@ def _values(file: pq.ParquetFile, column: str) -> Iterator[pa.Array]:
 
 
 def _from_footer(statistics: pq.Statistics, rows: int, type_: pa.DataType) -> pa.Array | None:
-    """Values that are certainly in the row group, and all of them if they are one; None where the footer cannot tell.
+    """Returns values that are in the row group, and all of them if they are one; None where the footer cannot tell.
 
     Those of floats hide NaN and the sign of zero, and those of strings may be cut.
     """
@@ -167,7 +181,7 @@ def _from_footer(statistics: pq.Statistics, rows: int, type_: pa.DataType) -> pa
 
 
 def _is_whole_number(type_: pa.DataType, physical: str) -> bool:
-    """One that Parquet keeps as the integer (or bit) that Arrow keeps."""
+    """Tells whether Parquet keeps a value as the integer (or bit) that Arrow keeps."""
     return physical in ("BOOLEAN", "INT32", "INT64") and (
         pa.types.is_boolean(type_)
         or pa.types.is_signed_integer(type_)
@@ -181,7 +195,7 @@ def _plain(type_: pa.DataType) -> pa.DataType:
 
 
 def _leaf(schema: pq.ParquetSchema, column: str) -> int | None:
-    """The place of a top-level column among the leaves; a name with a dot is not a path."""
+    """Returns the place of a top-level column among the leaves; a name with a dot is not a path."""
     for index in range(len(schema)):
         leaf = schema.column(index)
         if leaf.name == leaf.path == column and leaf.max_repetition_level == 0:

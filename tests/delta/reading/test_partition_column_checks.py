@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from penstock.delta.writing.verification import Finding, Report, check_file
+from penstock.delta.reading.partition_column_checks import Finding, Report, check_file
 
 _TYPES = {
     pa.int8(): "byte", pa.int16(): "short", pa.int32(): "integer", pa.int64(): "long", pa.bool_(): "boolean",

@@ -1,4 +1,4 @@
-"""A Delta table's schema: Spark's own, and the names under which its columns are in the files."""
+"""Maps the columns of a table to the names, ids and types that they have in files, and checks new schemas."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import cached_property
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
+from penstock.delta.format.actions import Metadata
 from penstock.errors import InvalidError, NotFoundError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.spark.schemas import SchemaLike, columns_of, struct_of
@@ -33,32 +34,45 @@ class TableSchema:
     mapping: str = "none"
 
     @classmethod
-    def of(cls, schema_string: str, partition_columns: Sequence[str], configuration: dict[str, str]) -> TableSchema:
-        mode = configuration.get("delta.columnMapping.mode", "none")
-        return cls(T.StructType.fromJson(json.loads(schema_string)), tuple(partition_columns), mode)
+    def of(cls, metadata: Metadata) -> TableSchema:
+        """Reads the schema of a table from its metadata in the log."""
+        mode = metadata.configuration.get("delta.columnMapping.mode", "none")
+        struct = T.StructType.fromJson(json.loads(metadata.schema_string))
+        return cls(struct, tuple(metadata.partition_columns), mode)
 
     @cached_property
     def data_fields(self) -> list[T.StructField]:
+        """The columns that the table is not partitioned by."""
         return [field for field in self.struct.fields if field.name not in self.partition_columns]
 
     @cached_property
     def partition_fields(self) -> list[T.StructField]:
-        """In the order of the partition columns."""
+        """The columns that the table is partitioned by, in the order of the partitioning."""
         return [self.struct[name] for name in self.partition_columns]
 
+    @cached_property
+    def partition_types(self) -> dict[str, str]:
+        """The names of the partition columns' types in Delta's schemas, by the columns' names in files."""
+        return {self.physical_name(field): type_name(field) for field in self.partition_fields}
+
     def physical_name(self, field: T.StructField) -> str:
+        """Returns the name of a column, or of a field of a struct, in files and in the log."""
         return str(field.metadata[_PHYSICAL_NAME]) if self.mapping != "none" else field.name
 
     def read_schema(self) -> T.StructType:
-        """What to ask of the files: the data columns, by the names or ids that they have there.
+        """Returns what to ask of the files: the data columns, by the names or ids that they have there.
 
         NULL may be at every depth, whatever the table says: Spark does not look for it where it may not be, and would
         make values of the NULLs that other writers have let through.
         """
         return T.StructType([self._physical(field) for field in self.data_fields])
 
+    def physical_struct(self) -> T.StructType:
+        """Returns all columns in the table's order, under the names that they have in files."""
+        return T.StructType(self._physical_fields(self.struct.fields))
+
     def written_columns(self, spark: SparkSession, *, materialized: bool) -> tuple[Column, ...]:
-        """The columns of a new file: the data columns, and last the partition columns where files hold them."""
+        """Returns the columns of a new file: the data columns, and last the partition columns where files hold them."""
         fields = [*self.data_fields, *(self.partition_fields if materialized else [])]
         found = columns_of(spark, T.StructType(self._physical_fields(fields)))
         return tuple(
@@ -67,11 +81,11 @@ class TableSchema:
         )
 
     def columns(self, spark: SparkSession) -> tuple[Column, ...]:
-        """All columns under the users' names, in the table's order."""
+        """Returns all columns under the users' names, in the table's order."""
         return columns_of(spark, _plain(self.struct))
 
     def _physical_fields(self, fields: Sequence[T.StructField]) -> list[T.StructField]:
-        """Top-level fields under their names in files, which take NULL or not as the table says."""
+        """Returns top-level fields under their names in files, which take NULL or not as the table says."""
         return [
             T.StructField(self.physical_name(field), self._physical_type(field.dataType), field.nullable)
             for field in fields
@@ -92,8 +106,13 @@ class TableSchema:
         return kind
 
 
+def type_name(field: T.StructField) -> str:
+    """Returns the name of a primitive type in Delta's schemas."""
+    return str(field.dataType.jsonValue())
+
+
 def with_nulls(kind: T.DataType) -> T.DataType:
-    """A type that has NULL at every depth."""
+    """Returns a type that takes NULL at every depth."""
     match kind:
         case T.StructType():
             return T.StructType([T.StructField(field.name, with_nulls(field.dataType)) for field in kind.fields])
@@ -105,7 +124,7 @@ def with_nulls(kind: T.DataType) -> T.DataType:
 
 
 def new_schema(schema: SchemaLike, partitioned_by: Sequence[str]) -> TableSchema:
-    """The schema of a new table."""
+    """Makes the schema of a new table; an error where Delta has no such column or partitioning."""
     struct = T.StructType([_stored(item) for item in struct_of(schema).fields])
     _check_names(struct)
     for number, name in enumerate(partitioned_by):
@@ -122,13 +141,13 @@ def new_schema(schema: SchemaLike, partitioned_by: Sequence[str]) -> TableSchema
     return TableSchema(struct, tuple(partitioned_by))
 
 
-def to_json(struct: T.StructType) -> str:
-    """The `schemaString` of a table."""
+def schema_string(struct: T.StructType) -> str:
+    """Returns the `schemaString` of a table."""
     return json.dumps(struct.jsonValue(), separators=(",", ":"), ensure_ascii=False)
 
 
 def _check_names(struct: T.StructType) -> None:
-    """Refuse what Parquet, and so Delta without column mapping, does not take."""
+    """Refuses names that Parquet, and so Delta without column mapping, does not take."""
     folded = [name.lower() for name in struct.names]
     for name in struct.names:
         if not name or any(character in " ,;{}()\n\t=" for character in name):
@@ -138,7 +157,7 @@ def _check_names(struct: T.StructType) -> None:
 
 
 def _with_ids(column: Column, field: T.StructField) -> Column:
-    """The column with the ids of Delta's column mapping; the members of lists and maps have none there."""
+    """Gives a column the ids of Delta's column mapping; the members of lists and maps have none there."""
     number = int(field.metadata[_MAPPING_ID])
     return replace(column, id=number, children=_children_with_ids(column, field.dataType))
 
@@ -160,12 +179,12 @@ def _children_with_ids(column: Column, kind: T.DataType) -> tuple[Column, ...]:
 
 
 def _plain(struct: T.StructType) -> T.StructType:
-    """The schema without metadata of Delta's, which says nothing to Spark."""
+    """Takes Delta's metadata out of a schema, which say nothing to Spark."""
     return T.StructType([T.StructField(field.name, field.dataType, field.nullable) for field in struct.fields])
 
 
 def _stored(field: T.StructField) -> T.StructField:
-    """A field of a new table: Delta has strings only, and Spark's metadata tells how long they may be."""
+    """Makes a string of a text of limited length: Delta has no such type, and Spark keeps the length in metadata."""
     kind = field.dataType
     if not isinstance(kind, T.CharType | T.VarcharType):
         return field
@@ -174,8 +193,8 @@ def _stored(field: T.StructField) -> T.StructField:
     )
 
 
-def check_supported(spark: SparkSession, schema: TableSchema) -> None:
-    """Refuse types that Delta does not have, or that this version cannot write."""
+def check_column_types(spark: SparkSession, schema: TableSchema) -> None:
+    """Raises an UnsupportedError for a type that Delta does not have, or that Penstock cannot write."""
     for field in schema.struct.fields:
         _check_type(field.dataType, field.name)
     columns_of(spark, _plain(schema.struct))

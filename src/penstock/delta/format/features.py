@@ -1,4 +1,4 @@
-"""Which of Delta's table features this version understands, and what it refuses by name."""
+"""Decides by a table's features whether Penstock can read it and write to it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.delta.log.actions import Action, Metadata, Protocol, RemoveFile
+from penstock.delta.format.actions import Action, Metadata, Protocol, RemoveFile
 from penstock.errors import UnsupportedError
 
-MATERIALIZE = "materializePartitionColumns"
+MATERIALIZE_PARTITION_COLUMNS = "materializePartitionColumns"
 _MAX_READER, _MAX_WRITER = 3, 7
 _CONSTRAINT = "delta.constraints."
 Hindrances = Callable[[Metadata], Iterable[str]]
@@ -33,14 +33,14 @@ def _constraints(metadata: Metadata) -> list[str]:
 
 
 def _row_ids(metadata: Metadata) -> list[str]:
-    """Writers owe row ids as soon as the feature is listed, whether it is enabled or not."""
+    """Names row tracking unless it is suspended: writers owe row ids as soon as the feature is listed."""
     suspended = metadata.enables("delta.rowTrackingSuspended") and not metadata.enables("delta.enableRowTracking")
     return [] if suspended else ["row tracking (rowTracking)"]
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature that is understood; `hindrances` is what in a table's metadata forbids writing to it all the same."""
+    """A feature that Penstock knows; `hindrances` finds what in a table's metadata forbids writing to it."""
 
     name: str
     allows: str
@@ -51,7 +51,7 @@ class Feature:
 FEATURES = {
     feature.name: feature
     for feature in (
-        Feature(MATERIALIZE, "read; written, new files hold their partition columns"),
+        Feature(MATERIALIZE_PARTITION_COLUMNS, "read; written, new files hold their partition columns"),
         Feature("columnMapping", "read; written, under the physical names", reader=True),
         Feature("deletionVectors", "read; written, never with new vectors: rewritten files lose theirs", reader=True),
         Feature("timestampNtz", "read; written", reader=True),
@@ -93,7 +93,7 @@ _IMPLIED = {  # by the writer version that brought them
 
 
 def check_readable(protocol: Protocol, path: str) -> None:
-    """An UnsupportedError that names what the table asks of its readers and this version does not understand."""
+    """Raises an UnsupportedError that names what a table asks of its readers and Penstock does not understand."""
     unknown = [name for name in protocol.reader_features or () if name not in FEATURES]
     if protocol.min_reader > _MAX_READER:
         unknown.insert(0, f"reader version {protocol.min_reader}")
@@ -105,7 +105,7 @@ def check_readable(protocol: Protocol, path: str) -> None:
 
 
 def check_writable(protocol: Protocol, metadata: Metadata, path: str) -> None:
-    """An UnsupportedError that names what the table asks of its writers and this version cannot give."""
+    """Raises an UnsupportedError that names what a table asks of its writers and Penstock cannot give."""
     check_readable(protocol, path)
     names = writer_features(protocol)
     hindrances = [name for name in names if name not in FEATURES]
@@ -122,7 +122,7 @@ def check_writable(protocol: Protocol, metadata: Metadata, path: str) -> None:
 
 
 def check_may_remove(protocol: Protocol, metadata: Metadata, actions: Iterable[Action], path: str) -> None:
-    """An UnsupportedError where rows would be removed from a table that is append-only; rearranging them is fine."""
+    """Raises an UnsupportedError where rows would be removed from an append-only table; rearranging them is fine."""
     append_only = "appendOnly" in writer_features(protocol) and metadata.enables("delta.appendOnly")
     if append_only and any(isinstance(action, RemoveFile) and action.data_change for action in actions):
         raise UnsupportedError(
@@ -131,19 +131,19 @@ def check_may_remove(protocol: Protocol, metadata: Metadata, actions: Iterable[A
 
 
 def materializes(protocol: Protocol) -> bool:
-    """Whether every new file has to hold its partition columns."""
-    return MATERIALIZE in (protocol.writer_features or ())
+    """Tells whether every new file has to hold its partition columns."""
+    return MATERIALIZE_PARTITION_COLUMNS in (protocol.writer_features or ())
 
 
 def with_materialized(protocol: Protocol) -> Protocol:
-    """The protocol with `materializePartitionColumns`, and with all features that its version implied listed."""
+    """Adds `materializePartitionColumns` to a protocol, and lists the features that its version implied."""
     names = writer_features(protocol)
-    listed = names if MATERIALIZE in names else (*names, MATERIALIZE)
+    listed = names if MATERIALIZE_PARTITION_COLUMNS in names else (*names, MATERIALIZE_PARTITION_COLUMNS)
     return replace(protocol, min_writer=_MAX_WRITER, writer_features=listed)
 
 
 def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
-    """The protocol with more features, and with all that its version implied listed; as it is where it has them all."""
+    """Adds features to a protocol, and lists those that its version implied; one that has them all stays as it is."""
     had = writer_features(protocol)
     new = [name for name in dict.fromkeys(names) if name not in had]
     if not new:
@@ -159,14 +159,17 @@ def with_features(protocol: Protocol, names: Iterable[str]) -> Protocol:
 
 
 def without_materialized(protocol: Protocol) -> Protocol:
-    """The protocol without `materializePartitionColumns`; it keeps its version."""
+    """Takes `materializePartitionColumns` out of a protocol, which keeps its version."""
     if not materializes(protocol):
         return protocol
-    return replace(protocol, writer_features=tuple(name for name in writer_features(protocol) if name != MATERIALIZE))
+    return replace(
+        protocol,
+        writer_features=tuple(name for name in writer_features(protocol) if name != MATERIALIZE_PARTITION_COLUMNS),
+    )
 
 
 def writer_features(protocol: Protocol) -> tuple[str, ...]:
-    """The features that writers must respect: those listed, or those that a version before 7 implies."""
+    """Returns the features that writers must respect: those listed, or those that a version before 7 implies."""
     if protocol.min_writer >= _MAX_WRITER:
         return protocol.writer_features or ()
     # A table that readers of version 1 may read has no column mapping, whatever its writers know.
@@ -176,7 +179,7 @@ def writer_features(protocol: Protocol) -> tuple[str, ...]:
 
 
 def _columns_with(key: str, metadata: Metadata) -> Iterator[str]:
-    """The dotted names of the columns, nested ones too, that have something in their metadata."""
+    """Yields the dotted names of the columns, nested ones too, that have a key in their metadata."""
     return _fields_with(key, json.loads(metadata.schema_string), "")
 
 

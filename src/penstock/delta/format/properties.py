@@ -1,4 +1,4 @@
-"""The properties of Delta tables: which a new table may have, what they ask of its protocol, and what they say."""
+"""Reads the properties of tables, and decides which a new table may have and what they ask of its protocol."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from datetime import timedelta
 
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.delta.log.actions import Metadata, Protocol
-from penstock.delta.log.features import FEATURES, MATERIALIZE, with_features
-from penstock.delta.log.table_log import IN_COMMIT
+from penstock.delta.format.actions import Metadata, Protocol
+from penstock.delta.format.features import FEATURES, MATERIALIZE_PARTITION_COLUMNS, with_features
 from penstock.errors import InvalidError, UnsupportedError
 
-ENABLED = "delta.enableMaterializePartitionColumnsFeature"
+MATERIALIZE_ENABLED = "delta.enableMaterializePartitionColumnsFeature"
+IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 _FEATURE = "delta.feature."
 _INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
 _CHECKPOINT_INTERVAL = "delta.checkpointInterval"
@@ -24,8 +24,8 @@ _DEFAULT_RETENTION = "interval 1 week"
 _PART = r"(\d+)\s+(microsecond|millisecond|second|minute|hour|day|week)s?"
 _DURATION = re.compile(rf"\s*(?:interval\s+)?{_PART}(?:\s+{_PART})*\s*", re.IGNORECASE)
 _SWITCHES = {  # properties that ask for a feature while they are true
-    ENABLED: MATERIALIZE,
-    IN_COMMIT: "inCommitTimestamp",
+    MATERIALIZE_ENABLED: MATERIALIZE_PARTITION_COLUMNS,
+    IN_COMMIT_TIMESTAMPS: "inCommitTimestamp",
     "delta.enableDeletionVectors": "deletionVectors",
     "delta.appendOnly": "appendOnly",
 }
@@ -55,19 +55,19 @@ _NOT_LISTED = ("columnMapping", "rowTracking")  # they ask for more than a list:
 
 
 @dataclass(frozen=True)
-class Definition:
-    """The protocol and the properties of a new table."""
+class ChosenProtocol:
+    """The protocol of a new table, and the properties that it keeps."""
 
     protocol: Protocol
     configuration: Mapping[str, str]
 
 
-def defined(struct: T.StructType, properties: Mapping[str, str], materialize: bool) -> Definition:
-    """The oldest protocol that has all that a new table needs, and its properties.
+def choose_protocol(struct: T.StructType, properties: Mapping[str, str], materialize: bool) -> ChosenProtocol:
+    """Chooses the oldest protocol that has all that a new table needs.
 
     An UnsupportedError names a property whose rules Penstock does not keep, and an InvalidError one without sense.
     """
-    given = {**properties, **({ENABLED: "true"} if materialize else {})}
+    given = {**properties, **({MATERIALIZE_ENABLED: "true"} if materialize else {})}
     features = ["timestampNtz"] if _has_local_time(struct) else []
     for name, value in given.items():
         if not isinstance(value, str):
@@ -77,24 +77,24 @@ def defined(struct: T.StructType, properties: Mapping[str, str], materialize: bo
     protocol = with_features(Protocol(1, 2), features)
     _check_hints(protocol, given)
     kept = {name: value for name, value in given.items() if not name.startswith((_FEATURE, _READER, _WRITER))}
-    if MATERIALIZE in features:
-        kept[ENABLED] = "true"
-    return Definition(protocol, kept)
+    if MATERIALIZE_PARTITION_COLUMNS in features:
+        kept[MATERIALIZE_ENABLED] = "true"
+    return ChosenProtocol(protocol, kept)
 
 
 def indexed_columns(metadata: Metadata) -> int | None:
-    """How many of the first columns have statistics; None is all of them."""
+    """Returns how many of the first columns have statistics; None is all of them."""
     number = _number(metadata, _INDEXED_COLUMNS, _DEFAULT_INDEXED_COLUMNS)
     return None if number < 0 else number
 
 
 def checkpoint_interval(metadata: Metadata) -> int | None:
-    """After how many versions there is to be a checkpoint; None where the table does not say."""
+    """Returns after how many versions there is to be a checkpoint; None where the table does not say."""
     return _number(metadata, _CHECKPOINT_INTERVAL, 0) or None
 
 
 def retention(metadata: Metadata) -> timedelta:
-    """How long files are kept after their removal; an InvalidError where the table does not say it in Delta's words."""
+    """Returns how long files are kept after their removal; an InvalidError where the property is no duration."""
     text = metadata.configuration.get(_RETENTION, _DEFAULT_RETENTION)
     found = _duration(text)
     if found is None:
@@ -105,7 +105,7 @@ def retention(metadata: Metadata) -> timedelta:
 
 
 def _duration(text: str) -> timedelta | None:
-    """The time of a text such as `interval 1 week 2 days`; None where it is none."""
+    """Parses a duration such as `interval 1 week 2 days`; None where it is none."""
     if not _DURATION.fullmatch(text):
         return None
     parts = re.findall(_PART, text.lower())
@@ -121,7 +121,7 @@ def _number(metadata: Metadata, name: str, default: int) -> int:
 
 
 def _asked_for(name: str, value: str) -> list[str]:
-    """The features that a property asks for; an error if it cannot be kept."""
+    """Returns the features that a property asks for; an error where it cannot be kept."""
     lowered = value.lower()
     if name.startswith(_FEATURE):
         return [_listed(name.removeprefix(_FEATURE), name, lowered)]
@@ -149,7 +149,7 @@ def _asked_for(name: str, value: str) -> list[str]:
 
 
 def _check_hints(protocol: Protocol, given: Mapping[str, str]) -> None:
-    """Refuse to promise a version of the protocol that the table does not need; one that it has anyway is no news."""
+    """Refuses a version of the protocol that the table does not need; one that it has anyway is no news."""
     for name, has in ((_READER, protocol.min_reader), (_WRITER, protocol.min_writer)):
         value = given.get(name, "1")
         if not re.fullmatch(r"[1-9]\d*", value):

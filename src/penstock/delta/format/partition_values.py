@@ -1,15 +1,13 @@
-"""Partition values and file paths as Delta's log writes them: all of them text, and back."""
+"""Converts partition values to the texts of Delta's log, and back."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import partial
-from hashlib import blake2b
 from math import isinf, isnan
-from urllib.parse import quote, unquote
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +19,6 @@ from penstock.partitioning.texts import read_text
 from penstock.predicates.calendar import DAY, date_text, days_of
 from penstock.predicates.values import Scalar
 from penstock.schema.types import Type
-from penstock.storage.paths import HIVE_NULL
 
 _TYPES = {
     "string": Type("varchar"),
@@ -41,15 +38,11 @@ _DECIMAL_TYPE = re.compile(r"decimal\((\d+), ?(\d+)\)")
 _MOST_DIGITS = 76  # more than any decimal has; a text with a huge exponent would else fill the memory
 _FIRST_DAY, _LAST_DAY = days_of(1), days_of(10_000) - 1
 _EPOCH = date(1970, 1, 1)
-_SPECIAL = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")  # what Spark escapes in the names of directories
 _ESCAPED_BYTES = re.compile(r"(\\u00[0-9A-Fa-f]{2})+")
-_LONGEST_NAME = 250  # bytes; file systems take 255
-_HALF_ESCAPE = re.compile(r"%[0-9A-F]?$")
-_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{1,2}|/")
 
 
 def value_type(type_name: str) -> Type:
-    """Penstock's type of a primitive type of Delta's schemas; those that cannot partition a table are refused."""
+    """Returns Penstock's type for one of Delta's; an UnsupportedError for those that cannot partition a table."""
     decimal = _DECIMAL_TYPE.fullmatch(type_name)
     if decimal:
         return Type("decimal", int(decimal[1]), int(decimal[2]))
@@ -61,7 +54,7 @@ def value_type(type_name: str) -> Type:
 
 
 def to_text(value: Scalar, type_name: str) -> str | None:
-    """The text of a value; None is NULL, and so are '' and no bytes, for which Delta has no text.
+    """Returns the text of a value; None is NULL, and so are '' and no bytes, for which Delta has no text.
 
     Dates are days and timestamps microseconds since 1970 (of UTC, but of `timestamp_ntz`), or Python's own.
     """
@@ -72,7 +65,7 @@ def to_text(value: Scalar, type_name: str) -> str | None:
 
 
 def from_text(text: str | None, type_name: str) -> Scalar:
-    """The value of a text, in Penstock's form: dates are days, timestamps microseconds since 1970; '' is NULL.
+    """Returns the value of a text: dates are days, timestamps microseconds since 1970; '' is NULL.
 
     A timestamp without a zone is one of UTC: that of its writer is not in the log.
     """
@@ -89,8 +82,8 @@ def from_text(text: str | None, type_name: str) -> Scalar:
         ) from error
 
 
-def texts(array: pa.Array, type_name: str) -> pa.StringArray:
-    """The text of each value of an array."""
+def array_texts(array: pa.Array, type_name: str) -> pa.StringArray:
+    """Returns the text of each value of an array."""
     type = value_type(type_name)
     array = stored(plain(array), type)
     match type_name:
@@ -105,45 +98,6 @@ def texts(array: pa.Array, type_name: str) -> pa.StringArray:
             written = mapped(array, _writer(type_name))
     written = written.cast(pa.string())
     return pc.if_else(pc.equal(written, ""), pa.scalar(None, pa.string()), written)
-
-
-def directory(names: Iterable[str], values: Iterable[str | None]) -> str:
-    """The directory of a file by its partition columns and the texts of their values, escaped as Spark does it:
-    `region=EU/ts=2026-01-02 03%3A04%3A05/`. A name that file systems would not take is cut, and ends in a hash."""
-    pairs = zip(names, values, strict=True)
-    return "".join(_short(f"{_escaped(name)}={_directory_value(value)}") + "/" for name, value in pairs)
-
-
-def log_path(path: str) -> str:
-    """The path of a file, relative to the table or absolute, as the log has it: URL-encoded."""
-    absolute = _ABSOLUTE.match(path)
-    start = absolute.end() if absolute else 0
-    return path[:start] + quote(path[start:], safe="/=")
-
-
-def file_path(path: str) -> str:
-    """The path of a file by its path in the log."""
-    decoded = unquote(path)
-    return decoded.removeprefix("file:") if path.startswith("file:/") and not path.startswith("file://") else decoded
-
-
-def _directory_value(value: str | None) -> str:
-    if not value:
-        return HIVE_NULL
-    return f"%{ord(value[0]):02X}{value[1:]}" if value == HIVE_NULL else _escaped(value)
-
-
-def _short(name: str) -> str:
-    encoded = name.encode()
-    if len(encoded) <= _LONGEST_NAME:
-        return name
-    digest = blake2b(encoded, digest_size=16).hexdigest()
-    start = encoded[: _LONGEST_NAME - len(digest) - 1].decode(errors="ignore")  # half a character
-    return f"{_HALF_ESCAPE.sub('', start)}-{digest}"
-
-
-def _escaped(text: str) -> str:
-    return _SPECIAL.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
 def _writer(type_name: str) -> Callable[[Scalar], str]:
@@ -176,7 +130,7 @@ def _decimal(value: Decimal, type: Type) -> str:
 
 
 def _without_exponent(text: str) -> str:
-    """A decimal without an exponent, which Spark writes behind very small ones."""
+    """Writes out the exponent of a decimal, which Spark puts behind very small ones."""
     try:
         value = Decimal(text)
     except InvalidOperation as error:
@@ -217,7 +171,7 @@ def _local(value: int | datetime) -> str:
 
 
 def _escaped_bytes(value: bytes) -> str:
-    """Bytes as the text that they are in UTF-8, as Spark writes them; others, each as the protocol escapes it."""
+    """Returns bytes as the text that they are in UTF-8, as Spark does it, or each as the protocol escapes it."""
     try:
         text = value.decode()
     except UnicodeDecodeError:
@@ -228,7 +182,7 @@ def _escaped_bytes(value: bytes) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """Bytes of either form: delta-rs escapes all of them, others only those that JSON escapes anyway."""
+    """Reads bytes of either form: delta-rs escapes all of them, others only those that JSON escapes anyway."""
     if _ESCAPED_BYTES.fullmatch(text):
         return bytes(int(escape, 16) for escape in text.split("\\u")[1:])
     return text.encode()

@@ -1,4 +1,4 @@
-"""The statistics of a data file as Delta's log has them."""
+"""Writes the statistics of data files as Delta's log has them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _LONGEST_TEXT = 32
 _LAST_CHARACTER = "\U0010ffff"
 
 
-def stats_json(file: WrittenFile, columns: Iterable[Column], indexed: int | None) -> str:
-    """`numRecords`, and bounds and counts of NULLs of the data columns: of so many of the first, or of all."""
+def statistics_json(file: WrittenFile, columns: Iterable[Column], indexed: int | None) -> str:
+    """Returns a file's row count, and bounds and NULL counts of the first `indexed` columns, or of all, as JSON."""
     known = {one.column_id: one for one in file.columns}
     leaves = 0
     minima: dict[str, Any] = {}
@@ -39,7 +39,7 @@ def _leaf_count(column: Column) -> int:
 
 
 def _add(target: dict[str, Any], column: Column, known: Mapping[int, ColumnStatistics], get: Any) -> None:
-    """Put one column's value into an object of statistics, in which structs are objects themselves."""
+    """Puts one column's value into an object of statistics, in which structs are objects themselves."""
     if column.type.name == "struct":
         inner: dict[str, Any] = {}
         for child in column.children:
@@ -80,7 +80,7 @@ def _bound(column: Column, text: str | None, one: ColumnStatistics, *, upper: bo
 
 
 def _cut(text: str, upper: bool) -> str | None:
-    """A bound that is not too narrow, or None: nothing that is so short stands above a text that goes on like that."""
+    """Cuts a long text to a bound that is not too narrow; None where no text so short stands above it."""
     if len(text) <= _LONGEST_TEXT:
         return text
     if not upper:
@@ -94,8 +94,7 @@ def _timestamp(column: Column, text: str) -> str:
 
 
 def _json(value: object) -> str:
-    """JSON in which decimals have all of their digits, for which Python's encoder has no way: a double that is rounded
-    inwards loses rows."""
+    """Writes JSON in which decimals have all of their digits: as doubles, rounded inwards, bounds would lose rows."""
     match value:
         case dict():
             return (

@@ -1,4 +1,4 @@
-"""Partition values as text and back, and the paths of files."""
+"""Partition values as text and back."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from decimal import Decimal
 from math import inf, isnan, nan
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
@@ -15,8 +14,8 @@ from deltalake import write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.delta.log.table_log import Log
-from penstock.delta.log.values import directory, file_path, from_text, log_path, texts, to_text
+from penstock.delta.format.partition_values import array_texts, from_text, to_text
+from penstock.delta.log.table_log import TableLog
 from penstock.errors import InvalidError, UnsupportedError
 
 _EARLY = datetime(1965, 1, 2, 3, 4, 5, 123456, tzinfo=UTC)
@@ -132,7 +131,7 @@ def test_a_local_time_is_no_instant_and_arrays_are_no_values() -> None:
     ],
 )
 def test_texts_of_arrays(type_name: str, array: pa.Array) -> None:
-    found = texts(array, type_name)
+    found = array_texts(array, type_name)
     assert found.type == pa.string()
     values = [value.astimezone(UTC) if type_name == "timestamp" and value else value for value in array.to_pylist()]
     assert found.to_pylist() == [to_text(value, type_name) for value in values]
@@ -156,52 +155,8 @@ def test_values_come_back(typed: tuple[str, Any]) -> None:
     assert from_text(to_text(value, type_name), type_name) == value
 
 
-@pytest.mark.parametrize(
-    ("value", "name"),
-    [
-        (None, "__HIVE_DEFAULT_PARTITION__"),
-        ("", "__HIVE_DEFAULT_PARTITION__"),
-        ("__HIVE_DEFAULT_PARTITION__", "%5F_HIVE_DEFAULT_PARTITION__"),
-        ("2026-01-02 03:04:05", "2026-01-02 03%3A04%3A05"),
-        ("a/b=c%d$e", "a%2Fb%3Dc%25d$e"),
-        ("\x00\t\x7f", "%00%09%7F"),
-        ("🚰 é", "🚰 é"),
-    ],
-)
-def test_directories(value: str | None, name: str) -> None:
-    assert directory(["a=b"], [value]) == f"a%3Db={name}/"
-
-
-def test_log_paths_as_delta_writes_them() -> None:
-    path = directory(["ts"], ["2026-01-02 03:04:05"]) + "x.parquet"
-    assert log_path(path) == "ts=2026-01-02%2003%253A04%253A05/x.parquet"
-    assert directory([], []) == ""
-    assert log_path("s3://bucket/a/b.parquet") == "s3://bucket/a/b.parquet"
-    assert file_path("file:/tmp/a%20b") == "/tmp/a b"
-
-
 def test_bytes_as_deltalake_escapes_them(tmp_path: Path) -> None:
     values = [b"ab", b"\xff\x00", "é".encode()]
     write_deltalake(tmp_path, pa.table({"id": [1, 2, 3], "p": pa.array(values)}), partition_by=["p"])
-    files = Log(str(tmp_path)).snapshot().files.values()
+    files = TableLog(str(tmp_path)).snapshot().files.values()
     assert {from_text(file.partition_values["p"], "binary") for file in files} == set(values)
-
-
-def test_directories_of_long_values() -> None:
-    for unit in ("x", "é", "💧", "/", "%"):
-        names = {directory(["p"], [unit * 300 + end]) for end in ("", "a", "b")}
-        assert len(names) == 3
-        for name in names:
-            assert 200 < len(name.encode()) <= 251
-            assert unquote(name).rpartition("-")[0].removeprefix("p=").strip(unit) == ""
-    assert directory(["p"], ["x" * 248]) == f"p={'x' * 248}/"
-
-
-@given(st.text(max_size=20), st.sampled_from(["", "/", "s3://bucket/", "file:///"]))
-def test_paths_come_back(value: str, root: str) -> None:
-    path = root + directory(["p"], [value]) + "f.parquet"
-    assert file_path(log_path(path)) == path
-    assert log_path(path).isascii()
-    name = path.removeprefix(root).split("/")
-    assert len(name) == 2
-    assert unquote(name[0]).removeprefix("p=") == (value or "__HIVE_DEFAULT_PARTITION__")

@@ -1,4 +1,4 @@
-"""The actions of Delta's log: the lines of its commits and the rows of its checkpoints."""
+"""Defines the actions of Delta's log, which are the lines of commits and the rows of checkpoints."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import Field, dataclass, field, fields
 from functools import cache
 from typing import Any, ClassVar, Self, TypeAlias
 
-from penstock.delta.log.deletion_vectors import unique_id
-from penstock.delta.log.values import file_path
+from penstock.delta.format.deletion_vectors import unique_id
+from penstock.delta.format.file_paths import file_path
 
 FileKey: TypeAlias = tuple[str, str | None]  # what identifies a logical file: its path, and its deletion vector
 
@@ -20,25 +20,25 @@ def _known_as(name: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Record:
-    """Fields with JSON names in camel case. A missing field has its default, and an unknown one is ignored."""
+    """Converts fields from JSON and back. A missing field has its default, and an unknown one is ignored."""
 
     parts: ClassVar[Mapping[str, type[_Record]]] = {}
 
     @classmethod
     def from_fields(cls, values: Mapping[str, Any]) -> Self:
-        """The record of a JSON object or a checkpoint's struct."""
+        """Returns the record of a JSON object or a checkpoint's struct."""
         found = {name: values.get(known_as) for name, known_as in cls._names()}
         return cls(**{name: cls._read(name, value) for name, value in found.items() if value is not None})
 
     def to_fields(self) -> dict[str, Any]:
-        """The JSON object; what is None is left out."""
+        """Returns the JSON object, without what is None."""
         pairs = ((known_as, getattr(self, name)) for name, known_as in self._names())
         return {name: _written(value) for name, value in pairs if value is not None}
 
     @classmethod
     @cache
     def _names(cls) -> list[tuple[str, str]]:
-        """Each field, here and in JSON."""
+        """Returns the name of each field, here and in JSON."""
         return [(own.name, _json_name(own)) for own in fields(cls)]
 
     @classmethod
@@ -53,13 +53,13 @@ class _Action(_Record):
     kind: ClassVar[str]
 
     def to_json(self) -> str:
-        """The action's line in a commit."""
+        """Returns the action's line in a commit."""
         return json.dumps({self.kind: self.to_fields()}, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True)
 class Protocol(_Action):
-    """What a client must understand. The features are None where the version does not list them."""
+    """The versions and features that a client must understand; features are None where the version lists none."""
 
     kind: ClassVar[str] = "protocol"
 
@@ -94,13 +94,13 @@ class Metadata(_Action):
     created_time: int | None = None
 
     def enables(self, name: str) -> bool:
-        """Whether a property is `true`."""
+        """Tells whether a property is `true`."""
         return self.configuration.get(name, "").lower() == "true"
 
 
 @dataclass(frozen=True)
 class DeletionVectorDescriptor(_Record):
-    """Where the deleted rows of a data file are written down."""
+    """Where the positions of a data file's deleted rows are stored."""
 
     storage_type: str
     path_or_inline_dv: str
@@ -110,6 +110,7 @@ class DeletionVectorDescriptor(_Record):
 
     @property
     def unique_id(self) -> str:
+        """What tells the vector apart from others of its data file."""
         return unique_id(self.storage_type, self.path_or_inline_dv, self.offset)
 
 
@@ -127,6 +128,7 @@ class _FileAction(_Action):
 
     @property
     def key(self) -> FileKey:
+        """What identifies the logical file: its path and its deletion vector."""
         return self.decoded_path, None if self.deletion_vector is None else self.deletion_vector.unique_id
 
 
@@ -164,7 +166,7 @@ class AddFile(_FileAction):
     clustering_provider: str | None = None
 
     def removed(self, timestamp: int, *, data_change: bool = True) -> RemoveFile:
-        """The action that takes the file out of the table, at a time in milliseconds since 1970."""
+        """Returns the action that takes the file out of the table, at a time in milliseconds since 1970."""
         return RemoveFile(
             self.path,
             data_change,
@@ -182,7 +184,7 @@ class AddFile(_FileAction):
 
 @dataclass(frozen=True)
 class Txn(_Action):
-    """How far an application has come with its writes."""
+    """The newest version that an application has written to the table."""
 
     kind: ClassVar[str] = "txn"
 
@@ -212,9 +214,11 @@ class CommitInfo(_Action):
 
     @classmethod
     def from_fields(cls, values: Mapping[str, Any]) -> Self:
+        """Returns the action of any JSON object."""
         return cls(values)
 
     def to_fields(self) -> dict[str, Any]:
+        """Returns the JSON object as it was."""
         return dict(self.values)
 
 
@@ -225,12 +229,12 @@ _ACTIONS: dict[str, type[Action]] = {
 
 
 def from_json(line: str | bytes) -> Action | None:
-    """The action of a commit's line; None for one of an unknown kind."""
+    """Parses a line of a commit; None for an action of an unknown kind."""
     return from_object(json.loads(line))
 
 
 def from_object(values: Mapping[str, Any]) -> Action | None:
-    """The action of a parsed line, or of a checkpoint's row; None for one of an unknown kind."""
+    """Converts a parsed line, or a row of a checkpoint; None for an action of an unknown kind."""
     for kind, action in _ACTIONS.items():
         if values.get(kind) is not None:
             return action.from_fields(values[kind])

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 import penstock.delta
-from penstock.delta.log.actions import Metadata, Protocol
-from penstock.delta.log.properties import checkpoint_interval, defined, indexed_columns, retention
+from penstock.delta.format.actions import Metadata, Protocol
+from penstock.delta.format.properties import checkpoint_interval, choose_protocol, indexed_columns, retention
 from penstock.errors import InvalidError, PenstockError, UnsupportedError
 from support.delta_judges import by_deltalake, by_duckdb, in_order
 
@@ -63,7 +63,7 @@ _MATERIALIZED = "materializePartitionColumns"
     ],
 )
 def test_features_are_listed(properties: dict[str, str], protocol: Protocol) -> None:
-    found = defined(_PLAIN, properties, False)
+    found = choose_protocol(_PLAIN, properties, False)
     assert found.protocol == protocol
     kept = {name: value for name, value in properties.items() if not name.startswith("delta.feature.")}
     listed = _MATERIALIZED in (protocol.writer_features or ())
@@ -73,7 +73,7 @@ def test_features_are_listed(properties: dict[str, str], protocol: Protocol) -> 
 
 
 def test_features_of_columns_and_of_properties() -> None:
-    found = defined(_LOCAL, {"delta.enableDeletionVectors": "true"}, True)
+    found = choose_protocol(_LOCAL, {"delta.enableDeletionVectors": "true"}, True)
     readers = ("timestampNtz", "deletionVectors")
     assert found.protocol == Protocol(3, 7, readers, (*_IMPLIED, *readers, _MATERIALIZED))
 
@@ -116,15 +116,18 @@ def test_features_of_columns_and_of_properties() -> None:
 )
 def test_what_is_not_kept_is_refused(name: str, value: Any, error: type[PenstockError]) -> None:
     with pytest.raises(error, match=name.removeprefix("delta.feature.")):
-        defined(_PLAIN, {name: value}, False)
+        choose_protocol(_PLAIN, {name: value}, False)
 
 
 def test_versions_that_the_table_has_anyway() -> None:
     versions = {"delta.minReaderVersion": "3", "delta.minWriterVersion": "7"}
-    found = defined(_PLAIN, {**versions, "delta.enableDeletionVectors": "true"}, False)
+    found = choose_protocol(_PLAIN, {**versions, "delta.enableDeletionVectors": "true"}, False)
     assert found.protocol == Protocol(3, 7, ("deletionVectors",), (*_IMPLIED, "deletionVectors"))
     assert found.configuration == {"delta.enableDeletionVectors": "true"}
-    assert defined(_PLAIN, {"delta.minReaderVersion": "1", "delta.minWriterVersion": "2"}, False).configuration == {}
+    assert (
+        choose_protocol(_PLAIN, {"delta.minReaderVersion": "1", "delta.minWriterVersion": "2"}, False).configuration
+        == {}
+    )
 
 
 def test_retentions() -> None:

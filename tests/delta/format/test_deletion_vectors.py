@@ -18,7 +18,7 @@ from deltalake import DeltaTable, QueryBuilder
 from duckdb_extensions import import_extension
 from pyroaring import BitMap64
 
-from penstock.delta.log.deletion_vectors import _z85_decode, positions, unique_id
+from penstock.delta.format.deletion_vectors import _z85_decode, deleted_positions, unique_id
 from penstock.errors import NotFoundError, PenstockError, UnsupportedError
 
 MAGIC = 1681511377
@@ -96,7 +96,7 @@ def test_every_storage_type(rows: list[int], tmp_path: Path) -> None:
         ("i", _z85(data), None),
     ]
     for storage_type, path, at in vectors:
-        found = positions(storage_type, path, at, len(data), len(rows), table)
+        found = deleted_positions(storage_type, path, at, len(data), len(rows), table)
         assert found.dtype == np.int64
         assert found.tolist() == rows
 
@@ -104,15 +104,15 @@ def test_every_storage_type(rows: list[int], tmp_path: Path) -> None:
 def test_a_vector_without_offset_is_the_first(tmp_path: Path) -> None:
     data = _bytes([7])
     (tmp_path / f"deletion_vector_{VECTOR}.bin").write_bytes(b"\1" + _framed(data))
-    assert positions("u", VECTOR_NAME, None, len(data), 1, f"{tmp_path}/").tolist() == [7]
+    assert deleted_positions("u", VECTOR_NAME, None, len(data), 1, f"{tmp_path}/").tolist() == [7]
 
 
 def test_published_inline_vectors() -> None:
     text = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"  # in the tests of delta-kernel-rs
-    assert positions("i", text, None, 44, 6, "s3://mytable").tolist() == [3, 4, 7, 11, 18, 29]
+    assert deleted_positions("i", text, None, 44, 6, "s3://mytable").tolist() == [3, 4, 7, 11, 18, 29]
     text = "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"  # in the protocol, but not in the format it demands
     with pytest.raises(PenstockError, match="is not a deletion vector"):
-        positions("i", text, None, 40, 6, "s3://mytable")
+        deleted_positions("i", text, None, 40, 6, "s3://mytable")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_damaged_file(content: bytes | None, error: type[Exception], message: 
     if content is not None:
         (tmp_path / f"deletion_vector_{VECTOR}.bin").write_bytes(content)
     with pytest.raises(error, match=message) as raised:
-        positions("u", VECTOR_NAME, 1, len(_bytes([1, 2])), 2, str(tmp_path))
+        deleted_positions("u", VECTOR_NAME, 1, len(_bytes([1, 2])), 2, str(tmp_path))
     assert f"u{VECTOR_NAME}@1 of Delta table {tmp_path}" in str(raised.value)
 
 
@@ -151,7 +151,7 @@ def test_a_damaged_file(content: bytes | None, error: type[Exception], message: 
 )
 def test_a_damaged_entry_of_the_log(storage_type: str, text: str, size: int, cardinality: int, message: str) -> None:
     with pytest.raises(PenstockError, match=message) as raised:
-        positions(storage_type, text, None, size, cardinality, "s3://lake/t")
+        deleted_positions(storage_type, text, None, size, cardinality, "s3://lake/t")
     assert f"{storage_type}{text} of Delta table s3://lake/t" in str(raised.value)
 
 
@@ -170,7 +170,7 @@ def test_what_is_kept_is_what_other_readers_show(storage_type: str, tmp_path: Pa
     _write_table(tmp_path, pa.table({"id": pa.array(range(rows), pa.int64())}), vector)
 
     offset = vector.get("offset")
-    gone = positions(storage_type, vector["pathOrInlineDv"], offset, len(data), len(deleted), str(tmp_path))
+    gone = deleted_positions(storage_type, vector["pathOrInlineDv"], offset, len(data), len(deleted), str(tmp_path))
     kept = np.delete(np.arange(rows), gone).tolist()
     import_extension("delta")
     with duckdb.connect() as connection:

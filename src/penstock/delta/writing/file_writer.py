@@ -1,8 +1,7 @@
-"""Rows of a DataFrame become data files of a Delta table, written by the tasks, and actions for its log."""
+"""Writes the rows of a DataFrame to data files, in Spark's tasks, and makes actions for the log of them."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,12 +11,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.delta.log.actions import AddFile
-from penstock.delta.log.file_statistics import stats_json
-from penstock.delta.log.schema import TableSchema
-from penstock.delta.log.values import directory, log_path, texts
-from penstock.delta.reading.file_scan import type_name
-from penstock.delta.writing.row_rules import enforced
+from penstock.delta.format.actions import AddFile
+from penstock.delta.format.features import materializes
+from penstock.delta.format.file_paths import log_path, partition_directory
+from penstock.delta.format.file_statistics import statistics_json
+from penstock.delta.format.partition_values import array_texts
+from penstock.delta.format.properties import indexed_columns
+from penstock.delta.format.schema import TableSchema, check_column_types, type_name
+from penstock.delta.format.times import now_milliseconds
+from penstock.delta.log.snapshot import LogSnapshot
+from penstock.delta.log.table_log import TableLog
+from penstock.delta.writing.row_rules import enforced, failing
 from penstock.errors import InvalidError
 from penstock.schema.columns import Column
 from penstock.schema.statistics import WrittenFile
@@ -32,18 +36,19 @@ _OPTIONS = FileOptions(target_file_size=_FILE_SIZE, row_group_size=1_048_576, ro
 
 
 @dataclass(frozen=True)
-class LogText:
-    """Partition values as the log writes them; '' is NULL."""
+class LogTexts:
+    """Makes the texts of partition values as the log writes them; '' is NULL."""
 
     type_name: str
 
     def values(self, array: pa.Array, type: Type) -> pa.StringArray:
-        return texts(array, self.type_name)
+        """Returns the text of each value."""
+        return array_texts(array, self.type_name)
 
 
 @dataclass(frozen=True)
-class Writer:
-    """What writes the files of a table, with or without its partition columns."""
+class FileWriter:
+    """Writes the files of a table, with or without its partition columns."""
 
     spark: SparkSession
     root: str
@@ -51,8 +56,15 @@ class Writer:
     materialized: bool
     indexed_columns: int | None  # how many of the first have statistics
 
-    def given(self, frame: DataFrame) -> DataFrame:
-        """The rows with the table's columns, which go by name; those that are not given are NULL."""
+    @classmethod
+    def of(cls, spark: SparkSession, log: TableLog, snapshot: LogSnapshot) -> FileWriter:
+        """Returns the writer of new files after a version; an UnsupportedError names a type that it cannot write."""
+        schema = TableSchema.of(snapshot.metadata)
+        check_column_types(spark, schema)
+        return cls(spark, log.root, schema, materializes(snapshot.protocol), indexed_columns(snapshot.metadata))
+
+    def to_table_columns(self, frame: DataFrame) -> DataFrame:
+        """Gives rows the table's columns, which go by name; those that are not given are NULL."""
         given = {name.lower() for name in frame.columns}
         for item in self.schema.struct.fields:
             if not item.nullable and item.name.lower() not in given:
@@ -63,7 +75,7 @@ class Writer:
         return enforced(rows, self.schema.struct, self.root)
 
     def write(self, rows: DataFrame, distribution: Distribution = "auto", *, data_change: bool = True) -> list[AddFile]:
-        """Write rows that have the table's columns. When the job fails, its files are gone."""
+        """Writes rows that have the table's columns. When the job fails, its files are gone."""
         ordered = self._in_file_order(rows)
         columns = self.schema.written_columns(self.spark, materialized=True)
         partitions = len(self.schema.partition_columns)
@@ -72,12 +84,12 @@ class Writer:
             columns=written,
             directory=self.root,
             options=_OPTIONS,
-            partition_names=tuple(self.schema.physical_name(item) for item in self.schema.partition_fields),
+            partition_names=tuple(self.schema.partition_types),
             extra_columns=0 if self.materialized else partitions,
             prefix="part-",
             suffix=".c000.snappy",
             field_ids=self.schema.mapping != "none",
-            folder=directory,
+            folder=partition_directory,
         )
         carried, decimals = with_decimals_as_longs(ordered)
         keys = [F.col(name) for name in carried.columns[len(columns) - partitions :]]
@@ -86,7 +98,7 @@ class Writer:
         return [self._added(file, columns, data_change) for file in run(spread, job).files]
 
     def _in_file_order(self, rows: DataFrame) -> DataFrame:
-        """The data columns, then the partition columns, in which '' is NULL: the log has no text for it."""
+        """Puts the data columns first, then the partition columns, in which '' is NULL: the log has no text for it."""
         fields = [*self.schema.data_fields, *self.schema.partition_fields]
         numbered = rows.toDF(*(f"c{i}" for i in range(len(rows.columns))))
         places = {name: i for i, name in enumerate(self.schema.struct.names)}
@@ -96,29 +108,27 @@ class Writer:
             partition = item.name in self.schema.partition_columns
             if partition and isinstance(item.dataType, T.StringType | T.BinaryType):
                 column = F.when(F.length(column) > 0, column)
-            return column if item.nullable or not partition else F.coalesce(column, self._no_null(item))
+            return column if item.nullable or not partition else F.coalesce(column, self._refused_null(item))
 
         return numbered.select(*(value(item).alias(f"v{i}") for i, item in enumerate(fields)))
 
-    def _no_null(self, item: T.StructField) -> SparkColumn:
-        message = f"penstock.errors.InvalidError: {self.root}: column {item.name!r} takes no NULL, nor ''"
-        return F.raise_error(F.lit(message)).cast(item.dataType)
+    def _refused_null(self, item: T.StructField) -> SparkColumn:
+        return failing(f"{self.root}: column {item.name!r} takes no NULL, nor ''", item.dataType)
 
     def _keys(self, columns: Sequence[Column]) -> tuple[PartitionKey, ...]:
         first = len(columns) - len(self.schema.partition_columns)
         return tuple(
-            PartitionKey(first + i, columns[first + i].type, LogText(type_name(item)))
+            PartitionKey(first + i, columns[first + i].type, LogTexts(type_name(item)))
             for i, item in enumerate(self.schema.partition_fields)
         )
 
     def _added(self, file: WrittenFile, columns: Sequence[Column], data_change: bool) -> AddFile:
         data = columns[: len(columns) - len(self.schema.partition_columns)]
-        names = [self.schema.physical_name(item) for item in self.schema.partition_fields]
         return AddFile(
             log_path(file.path),
-            dict(zip(names, file.partition_values, strict=True)),
+            dict(zip(self.schema.partition_types, file.partition_values, strict=True)),
             file.size,
-            int(time.time() * 1000),
+            now_milliseconds(),
             data_change,
-            stats_json(file, data, self.indexed_columns),
+            statistics_json(file, data, self.indexed_columns),
         )

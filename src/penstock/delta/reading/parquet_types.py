@@ -1,4 +1,4 @@
-"""Which columns of Parquet files are of a type of Delta's."""
+"""Compares the types of columns in Parquet files with Delta's."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 
 import pyarrow.parquet as pq
 
-from penstock.delta.log.values import value_type
+from penstock.delta.format.partition_values import value_type
 
 
 def is_of_type(leaf: pq.ColumnSchema, type_name: str) -> bool:
-    """Whether a file's column is what the Delta type is to a reader that knows only the file."""
+    """Tells whether a file's column is what the Delta type is to a reader that knows only the file."""
     physical, logical = str(leaf.physical_type), json.loads(leaf.logical_type.to_json())
     kind = str(logical["Type"])
     match type_name:
@@ -35,8 +35,8 @@ def is_of_type(leaf: pq.ColumnSchema, type_name: str) -> bool:
     return kind == "Decimal" and (logical["precision"], logical["scale"]) == (wanted.precision, wanted.scale)
 
 
-def described(leaf: pq.ColumnSchema) -> str:
-    """A file's type, for messages: `INT64 Timestamp(isAdjustedToUTC=false, timeUnit=microseconds, ...)`."""
+def describe_type(leaf: pq.ColumnSchema) -> str:
+    """Describes a file's type for messages: `INT64 Timestamp(isAdjustedToUTC=false, timeUnit=microseconds, ...)`."""
     return leaf.physical_type if str(leaf.logical_type) == "None" else f"{leaf.physical_type} {leaf.logical_type}"
 
 

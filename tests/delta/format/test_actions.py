@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from penstock.delta.log.actions import (
+from penstock.delta.format.actions import (
     Action,
     AddFile,
     CommitInfo,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from penstock.delta.log.actions import AddFile, Metadata, Protocol
-from penstock.delta.log.features import (
+from penstock.delta.format.actions import AddFile, Metadata, Protocol
+from penstock.delta.format.features import (
     MATERIALIZE,
     check_may_remove,
     check_readable,

@@ -1,4 +1,4 @@
-"""Deletion vectors of Delta: which rows of a data file are deleted, kept in a file of the table or inside its log."""
+"""Reads Delta's deletion vectors, which are in files of the table or inside its log."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _B85 = digits + ascii_uppercase + ascii_lowercase + "!#$%&()*+-;<=>?@^_`{|}~"
 _Z85_TO_B85 = str.maketrans(_Z85, _B85)
 
 
-def positions(
+def deleted_positions(
     storage_type: str, path_or_inline: str, offset: int | None, size: int, cardinality: int, table: str
 ) -> npt.NDArray[np.int64]:
-    """The deleted rows of a data file, counted from 0 and in order, of one vector in the log of the table at `table`.
+    """Reads the positions of a data file's deleted rows, counted from 0 and in order; `table` is the table's path.
 
     Every damage that the format lets one see is an error, and so is a vector that holds more or fewer rows than
     `cardinality`: rows are never left out or shown by guess.
@@ -52,12 +52,12 @@ def positions(
 
 
 def unique_id(storage_type: str, path_or_inline: str, offset: int | None) -> str:
-    """What tells two vectors of one data file apart, in the form that Delta's log replay compares."""
+    """Returns what tells two vectors of one data file apart, in the form that Delta's log replay compares."""
     return f"{storage_type}{path_or_inline}" + ("" if offset is None else f"@{offset}")
 
 
 def _inline(text: str, size: int, name: str) -> bytes:
-    """A vector inside the log has no frame of its own, and is filled up to a multiple of four bytes."""
+    """Decodes a vector inside the log, which has no frame and is filled up to a multiple of four bytes."""
     try:
         data = _z85_decode(text)
     except ValueError as error:
@@ -68,7 +68,7 @@ def _inline(text: str, size: int, name: str) -> bytes:
 
 
 def _stored(path: str, offset: int | None, size: int, name: str) -> bytes:
-    """The vector with its frame, which is that of a Puffin deletion vector: size, bytes, checksum."""
+    """Reads a vector from a file, with its frame, which is a Puffin deletion vector's: size, bytes, checksum."""
     # The protocol says 0 for an offset that is absent, but there stands the version: the first vector follows it.
     start = len(_VERSION) if offset is None else offset
     try:
@@ -102,7 +102,7 @@ def _path(storage_type: str, path: str, table: str, name: str) -> str:
 
 
 def _z85_decode(text: str) -> bytes:
-    """Python's own Base85 with ZeroMQ's alphabet (`base64.z85decode` from Python 3.13 on)."""
+    """Decodes Base85 with ZeroMQ's alphabet (`base64.z85decode` from Python 3.13 on)."""
     if len(text) % 5 or not set(text) <= set(_Z85):
         raise ValueError(f"{text} is not Z85")
     return base64.b85decode(text.translate(_Z85_TO_B85))
