@@ -1,4 +1,4 @@
-"""Columns as Spark hands them over in Arrow, in the one form that transforms compute on."""
+"""Brings columns, as Spark hands them over in Arrow, into the one form that transforms compute on."""
 
 from __future__ import annotations
 

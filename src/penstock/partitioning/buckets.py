@@ -1,4 +1,4 @@
-"""Buckets: what a way to hash has to tell, and DuckLake's way: which bytes of each type its Murmur3 is of."""
+"""Computes DuckLake's buckets, and defines what every way of hashing values into buckets offers."""
 
 from __future__ import annotations
 

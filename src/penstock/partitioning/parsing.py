@@ -1,4 +1,4 @@
-"""Partitionings as users write them: `region`, `"odd name"`, `bucket(16, id)`, `month(ts)`; and as DuckLake does."""
+"""Parses partitionings as users write them: `"odd name"`, `bucket(16, id)`, `month(ts)`; and as DuckLake does."""
 
 from __future__ import annotations
 

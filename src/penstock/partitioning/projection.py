@@ -1,4 +1,4 @@
-"""From sets of values to sets of partition values: the arithmetic that the transforms' projections share."""
+"""Maps sets of values to sets of partition values: the arithmetic that the transforms' projections share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partition transforms: from a value to that of its partition, and from a set of values to the partitions to read."""
+"""Defines the transforms: from a value to that of its partition, and from a set of values to the partitions to read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets of cast values, seen through the cast: which values of the column can land in the set."""
+"""Finds the values of a column that a cast can turn into a value of a given set."""
 
 from __future__ import annotations
 

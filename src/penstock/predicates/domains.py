@@ -1,4 +1,4 @@
-"""Which values a column can hold at all, and the sets of them that predicates describe."""
+"""Says which values a column of a type can hold, and limits sets of values to those."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark compares: a column seen through casts and `year`, and the literals it is compared with."""
+"""Reads what Spark compares: a column seen through casts and `year`, and the literals it is compared with."""
 
 from __future__ import annotations
 

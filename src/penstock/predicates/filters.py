@@ -1,4 +1,4 @@
-"""From Spark's pushed filters, as JSON, to what they imply for each column.
+"""Turns Spark's pushed filters, as JSON, into what they imply for each column.
 
 A filter keeps the rows for which it is TRUE. So a leaf is asked for the values that make it TRUE or, under an odd
 number of NOTs, FALSE; NULL is neither. AND and OR obey De Morgan's laws in Spark's three-valued logic too.

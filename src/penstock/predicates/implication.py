@@ -1,4 +1,4 @@
-"""What a filter implies for the rows it keeps: conditions on single columns, joined by and and or."""
+"""Defines what a filter implies for the rows it keeps: conditions on single columns, joined by and and or."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets of column values: what a predicate leaves possible, independent of any file or database."""
+"""Defines sets of column values: what a predicate leaves possible, independent of any file or database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table's columns: a tree of fields, each with the id that its Parquet files carry."""
+"""Defines a table's columns: a tree of fields, each with the id that its Parquet files carry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DuckLake's types, defined once. Everything that maps, compares or encodes a type reads this module."""
+"""Defines DuckLake's types, once, for everything that maps, compares or encodes a type."""
 
 from __future__ import annotations
 

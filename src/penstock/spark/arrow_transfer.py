@@ -1,4 +1,4 @@
-"""Rows on their way from Spark's JVM into Python, by the cheapest road that Spark has."""
+"""Moves rows from Spark's JVM into Python, in the batches that cost Spark least."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of a DataFrame as the columns of a table: which goes where, in which type, and what fills the gaps."""
+"""Assigns a DataFrame's columns to those of a table: which goes where, in which type, and what fills the gaps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions as users write them: SQL text or columns."""
+"""Reads expressions as users write them, SQL text or columns, and quotes names for Spark's SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs whose tasks write files: all of the files or none, and errors as they were raised."""
+"""Runs jobs whose tasks write files: all of the files or none are left, and errors arrive as they were raised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The few Java classes of Penstock, compiled in the driver's JVM by the compiler that Spark ships for its own code."""
+"""Compiles Penstock's few Java classes in the driver's JVM, with the compiler that Spark ships for its own code."""
 
 from __future__ import annotations
 

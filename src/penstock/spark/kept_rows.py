@@ -1,4 +1,4 @@
-"""Rows that a statement computes once and looks at several times."""
+"""Keeps the rows that a statement computes once and looks at several times."""
 
 from __future__ import annotations
 

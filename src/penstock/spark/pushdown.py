@@ -1,4 +1,4 @@
-"""The filters that Spark pushes to a scan, and what they say of whole files."""
+"""Records the filters that Spark pushes to a scan, and finds the files that a predicate covers whole."""
 
 from __future__ import annotations
 

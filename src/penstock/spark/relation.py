@@ -1,4 +1,4 @@
-"""DataFrames over files that the catalog chooses while Spark plans."""
+"""Makes DataFrames over files that the catalog chooses while Spark plans."""
 
 from __future__ import annotations
 

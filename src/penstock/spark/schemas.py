@@ -1,4 +1,4 @@
-"""Columns from users' schemas: Spark's DDL text, a Spark `StructType`, or a PyArrow schema."""
+"""Reads columns from users' schemas: Spark's DDL text, a Spark `StructType`, or a PyArrow schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions and times as users ask for them."""
+"""Reads the versions and times that users ask for."""
 
 from __future__ import annotations
 

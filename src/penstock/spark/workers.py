@@ -1,4 +1,4 @@
-"""Functions for the Python of Spark's workers, which may be another than this program's."""
+"""Sends functions to the Python of Spark's workers, which may be another than this program's."""
 
 from __future__ import annotations
 

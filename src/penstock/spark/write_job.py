@@ -1,4 +1,4 @@
-"""Rows of a DataFrame become Parquet files of a table, written by the tasks; what comes back is a line a file."""
+"""Writes the rows of a DataFrame to Parquet files of a table, in the tasks; what comes back is a line a file."""
 
 from __future__ import annotations
 

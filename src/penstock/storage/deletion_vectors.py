@@ -1,4 +1,4 @@
-"""Puffin deletion vectors as DuckLake writes them: one bare `deletion-vector-v1` blob a file."""
+"""Reads and writes Puffin deletion vectors as DuckLake has them: one bare `deletion-vector-v1` blob a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DuckDB SQL that turns rows of an older shape of a table into the shape and types that Penstock shows.
+"""Writes DuckDB SQL that turns rows of an older shape of a table into the shape and types that Penstock shows.
 
 Inlined rows and encrypted files hold values under the names and types of the snapshot that wrote them. The SQL made
 here follows the column ids from that shape to the one that is read.

@@ -1,4 +1,4 @@
-"""PyArrow file systems for the paths of a lake."""
+"""Opens, creates, lists and deletes files, on the PyArrow file system that a path belongs to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths as DuckLake stores them: relative to a parent, or absolute, on a disk or behind a URI."""
+"""Resolves paths as DuckLake stores them: relative to a parent, or absolute, on a disk or behind a URI."""
 
 from __future__ import annotations
 

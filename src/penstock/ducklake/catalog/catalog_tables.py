@@ -1,4 +1,4 @@
-"""The 28 tables of a DuckLake 1.0 catalog."""
+"""Lists the 28 tables of a DuckLake 1.0 catalog, with their columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files and inlined rows a span of snapshots inserted or deleted rows with: scans of a table's changes."""
+"""Finds the files and inlined rows by which a span of snapshots inserted or deleted rows of a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New lakes: the tables of a catalog and its first snapshot."""
+"""Creates lakes: the tables of a catalog and its first snapshot."""
 
 from __future__ import annotations
 

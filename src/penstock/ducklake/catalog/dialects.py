@@ -1,4 +1,4 @@
-"""How each catalog database reads a value from its text, so that it compares as the value does.
+"""Writes, for each catalog database, SQL that reads a value from its text, so that it compares as the value does.
 
 A reading is an SQL expression that is NULL for text which is not a value in the expected form; it never fails. The
 expressions hold neither `?` nor `%`, so that any driver's placeholders can be put in.

@@ -1,4 +1,4 @@
-"""Rows that live in the catalog itself, in one table for each shape that the lake's table had."""
+"""Reads the rows that live in the catalog itself, in one table for each shape that the lake's table had."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables that hold inlined rows in each database, and the way rows get into them."""
+"""Defines the tables that hold inlined rows in each database, and inserts rows into them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows in the types that Spark shows, as values of DuckDB's own types, and as each database's inlined table holds them.
+"""Converts rows from the types that Spark shows to DuckDB's own, and to what each database's inlined table holds.
 
 DuckDB does every conversion. A few plain rows go to it as parameters of a query, because handing it an Arrow table
 takes several times as long as everything else that the insert of one row does.

@@ -1,4 +1,4 @@
-"""Where a lake's metadata lives: the text after `ducklake:`."""
+"""Parses where a lake's metadata lives: the text after `ducklake:`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Catalogs of older format versions, brought to the tables and rows of this one."""
+"""Migrates catalogs of older format versions to the tables and rows of this one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas, tables, columns, views, macros, tags, partition and sort specifications, as one snapshot shows them."""
+"""Looks up schemas, tables, columns, views, macros, tags, partition and sort specifications, as a snapshot has them."""
 
 from __future__ import annotations
 

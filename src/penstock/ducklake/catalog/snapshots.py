@@ -1,4 +1,4 @@
-"""The lake's snapshots: all of them, the latest, one by id or by time."""
+"""Looks up the lake's snapshots: all of them, the latest, one by id or by time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the catalog's rows are looked at."""
+"""Says which of the catalog's rows a snapshot shows, also with what a transaction has staged on top of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which data files and delete files a snapshot shows, grouped by how they must be read, and pruned in the database."""
+"""Finds the data and delete files that a snapshot shows, grouped by how they are read, and pruned in the database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a table that change: the tasks write the new ones, and tell where the old ones are."""
+"""Runs the job that changes a table's rows: its tasks write the new ones, and report where the old ones are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding the rows that a predicate is true for, and writing the delete files that hide them, in the tasks."""
+"""Runs the job that removes rows: its tasks write the delete files that hide them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements that take rows out of a table."""
+"""Deletes rows of a table: all of them, or those that a predicate is true for."""
 
 from __future__ import annotations
 

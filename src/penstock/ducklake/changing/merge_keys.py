@@ -1,4 +1,4 @@
-"""What a merge matches by, and what the keys of the source say about the rows of the target."""
+"""Finds the keys that a merge matches by, and what those of the source say about the rows of the target."""
 
 from __future__ import annotations
 

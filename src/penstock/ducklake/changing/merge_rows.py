@@ -1,4 +1,4 @@
-"""What a merge does to each row: a join of target and source, and the first clause that applies."""
+"""Decides what a merge does to each row: a join of target and source, and the first clause that applies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merging rows into a table."""
+"""Merges rows into a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table's rows as what a statement changes: under their names, with what it takes to find and to write them again."""
+"""Reads the rows that a statement can change, with what it takes to find them and to write them again."""
 
 from __future__ import annotations
 

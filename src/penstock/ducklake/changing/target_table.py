@@ -1,4 +1,4 @@
-"""A table as a statement that changes its rows finds it."""
+"""Looks up a table for a statement that changes its rows."""
 
 from __future__ import annotations
 

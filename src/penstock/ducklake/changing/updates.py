@@ -1,4 +1,4 @@
-"""Statements that change rows: an update, and what a merge does to rows that are there."""
+"""Writes rows anew that are there: for an update, and for the matched rows of a merge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delete files: the positions of a data file's deleted rows, written anew with every delete that adds to them."""
+"""Writes delete files: the positions of a data file's deleted rows, all of them anew with every delete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parquet files that others wrote: the fields that they hold, and what their footers say of the values."""
+"""Reads the footers of Parquet files that others wrote: the fields that they hold, and statistics of the values."""
 
 from __future__ import annotations
 

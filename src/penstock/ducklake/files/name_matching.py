@@ -1,4 +1,4 @@
-"""A foreign file under a table's columns: which of its fields is which column, by name, and where that fails."""
+"""Matches the fields of a foreign file with a table's columns, by name, and says where that fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Keys of encrypted files on their way to tasks. What travels as a value of a file, Spark prints into its logs."""
+"""Seals the keys of encrypted files on their way to tasks.
+
+What travels as a value of a file, Spark prints into its logs.
+"""
 
 from __future__ import annotations
 

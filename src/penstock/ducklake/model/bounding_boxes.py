@@ -1,4 +1,4 @@
-"""The `extra_stats` of geometries: a bounding box and the kinds of shapes, as JSON."""
+"""Merges the `extra_stats` of geometries: a bounding box and the kinds of shapes, as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defaults of columns, as `ducklake_column` keeps them."""
+"""Defines the defaults of columns, as `ducklake_column` keeps them."""
 
 from __future__ import annotations
 

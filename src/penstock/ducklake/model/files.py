@@ -1,4 +1,4 @@
-"""Data files and delete files, as a scan sees them."""
+"""Defines data files and delete files, as a scan sees them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names as users write them: `orders`, `sales.orders`, `"odd.name".orders`."""
+"""Parses names as users write them: `orders`, `sales.orders`, `"odd.name".orders`."""
 
 from __future__ import annotations
 

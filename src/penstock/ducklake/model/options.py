@@ -1,4 +1,4 @@
-"""DuckLake's options: their meaning, their defaults, and the scopes they can be set at."""
+"""Defines DuckLake's options: their meaning, their defaults, and the scopes they can be set at."""
 
 from __future__ import annotations
 

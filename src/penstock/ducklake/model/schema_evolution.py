@@ -1,4 +1,4 @@
-"""Schema evolution without rewriting files: each change gives the new columns, and the catalog's rows that say so."""
+"""Evolves a table's columns without rewriting files: the new columns, and the catalog's rows that say so."""
 
 from __future__ import annotations
 

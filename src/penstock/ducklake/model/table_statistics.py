@@ -1,4 +1,4 @@
-"""Statistics of a whole table: what its files and inlined rows say together."""
+"""Merges what files and inlined rows say into the statistics of a whole table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `extra_stats` of variants: the paths that every file holds as a type of their own, as JSON."""
+"""Merges the `extra_stats` of variants: the paths that every file holds as a type of their own, as JSON."""
 
 from __future__ import annotations
 

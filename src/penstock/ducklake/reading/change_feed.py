@@ -1,4 +1,4 @@
-"""What a table's snapshots inserted, deleted and updated, as DataFrames: scans of the files that the span changed."""
+"""Reads what a table's snapshots inserted, deleted and updated, from the files that a span of snapshots changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a table's columns are asked for in its files: names, eras, and what Spark's reader cannot bridge by itself."""
+"""Works out how to ask a table's files for its columns: names, eras, and what Spark's reader cannot bridge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positions of deleted rows, from delete files of every format and from the catalog, as one DataFrame."""
+"""Reads the positions of deleted rows, from delete files of every format and from the catalog, as one DataFrame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that Spark's own reader cannot read, read by DuckDB in Spark's workers."""
+"""Reads the files that Spark's own reader cannot read, by DuckDB in Spark's workers."""
 
 from __future__ import annotations
 

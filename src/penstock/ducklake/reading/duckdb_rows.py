@@ -1,4 +1,4 @@
-"""Rows that DuckDB has brought into shape, crossing into Spark as Arrow."""
+"""Brings rows that DuckDB has read into Spark, as Arrow, and shows them as a table's columns."""
 
 from __future__ import annotations
 

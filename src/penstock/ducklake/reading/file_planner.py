@@ -1,4 +1,4 @@
-"""Which files a query needs, answered while Spark plans it."""
+"""Chooses the files that a query needs, while Spark plans it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of columns that are in a file's path, as DuckDB reads them."""
+"""Reads the values of columns that are in a file's path, as DuckDB reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defaults of columns that were added after rows were written, as Spark values."""
+"""Gives the defaults of columns that were added after rows were written, as Spark values."""
 
 from __future__ import annotations
 

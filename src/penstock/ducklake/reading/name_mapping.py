@@ -1,4 +1,4 @@
-"""Files without field ids: a mapping in the catalog tells which name is which column, or else their order does."""
+"""Maps the columns of files without field ids: by the names in the catalog's mapping, or else by their order."""
 
 from __future__ import annotations
 

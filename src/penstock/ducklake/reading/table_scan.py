@@ -1,4 +1,4 @@
-"""A table at a snapshot as a DataFrame: one branch for each kind of file that must be read in its own way."""
+"""Reads a table at a snapshot as a DataFrame: one branch for each kind of file that must be read in its own way."""
 
 from __future__ import annotations
 

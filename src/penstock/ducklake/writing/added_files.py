@@ -1,4 +1,4 @@
-"""Statements that link files into a table: no row is copied."""
+"""Links files of other programs into a table: no row is copied."""
 
 from __future__ import annotations
 

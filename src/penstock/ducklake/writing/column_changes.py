@@ -1,4 +1,4 @@
-"""Statements that change a table's definition; no file is rewritten."""
+"""Evolves a table's definition: its columns, partitioning and sort order; no file is rewritten."""
 
 from __future__ import annotations
 

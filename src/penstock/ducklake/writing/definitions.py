@@ -1,4 +1,4 @@
-"""Statements on the lake's entries: schemas, tables, views, macros and their tags."""
+"""Creates, renames, tags and drops the lake's entries: schemas, tables, views and macros."""
 
 from __future__ import annotations
 

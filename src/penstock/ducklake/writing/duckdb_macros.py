@@ -1,4 +1,4 @@
-"""What macros and views must be for DuckDB to load the lake that keeps them."""
+"""Checks that DuckDB can load the lake that keeps a macro or a view, and defines macros in another DuckDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DuckLake's options for data files, as the Parquet writer takes them."""
+"""Translates DuckLake's options for data files into those of the Parquet writer."""
 
 from __future__ import annotations
 

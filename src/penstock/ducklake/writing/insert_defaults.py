@@ -1,4 +1,4 @@
-"""Defaults as users write them, as the catalog keeps them, and as an insert from Spark puts them in."""
+"""Translates defaults: as users write them, as the catalog keeps them, and as an insert from Spark puts them in."""
 
 from __future__ import annotations
 

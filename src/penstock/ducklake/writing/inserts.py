@@ -1,4 +1,4 @@
-"""Statements that add rows to a table."""
+"""Inserts rows into a table."""
 
 from __future__ import annotations
 

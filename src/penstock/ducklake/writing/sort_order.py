@@ -1,4 +1,4 @@
-"""A table's sort order as columns that the writer sorts by."""
+"""Turns a table's sort order into columns that the writer sorts by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users define tables by: the columns of a new table, a column to add, a type to change to."""
+"""Reads what users define tables by: the columns of a new table, a column to add, a type to change to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table as rows are written to it, and the job that writes them."""
+"""Looks up a table that rows are written to, and makes the job that writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of a file that DuckDB wrote, from what COPY returns of it and from the rows."""
+"""Collects the statistics of a file that DuckDB wrote, from what COPY returns of it and from the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that PyArrow cannot write as DuckDB reads them: encrypted ones, variants, intervals, times with a zone."""
+"""Writes files with DuckDB that PyArrow cannot: encrypted ones, variants, intervals, times with a zone."""
 
 from __future__ import annotations
 

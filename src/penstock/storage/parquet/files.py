@@ -1,4 +1,4 @@
-"""One data file while it is written: where it lies, what PyArrow puts into it, and what is known when it is closed."""
+"""Writes one data file: where it lies, what PyArrow puts into it, and what is known when it is closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file's own statistics do not tell, or tell wrong: looked up in the rows while they are written."""
+"""Collects, while rows are written, the statistics that a file's own footer does not tell or tells wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows taken apart by their partition values, and put in order."""
+"""Splits rows by their partition values, and sorts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task is told about the files it writes."""
+"""Defines what a task is told about the files it writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Arrow schema of a data file: physical types as DuckDB writes them, and a field id at every level."""
+"""Builds the Arrow schema of a data file: physical types as DuckDB writes them, and a field id at every level."""
 
 from __future__ import annotations
 

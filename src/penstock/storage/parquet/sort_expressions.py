@@ -1,4 +1,4 @@
-"""Sort keys that only DuckDB can compute: it does so in the tasks, beside the rows that they write."""
+"""Computes the sort keys that only DuckDB can compute, in the tasks, beside the rows that they write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows set aside on the local disk, when a task has more partitions under way than its memory holds."""
+"""Sets rows aside on the local disk, when a task has more partitions under way than its memory holds."""
 
 from __future__ import annotations
 

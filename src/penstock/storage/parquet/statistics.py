@@ -1,4 +1,4 @@
-"""Statistics of a file's columns, as the catalog keeps them, from its footer and from what the footer leaves out."""
+"""Collects statistics of a file's columns, as the catalog keeps them, from its footer and what that leaves out."""
 
 from __future__ import annotations
 

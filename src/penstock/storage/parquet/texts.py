@@ -1,4 +1,4 @@
-"""Values as the texts that the catalog keeps of them in statistics, letter by letter as DuckDB prints them."""
+"""Writes values as the texts that the catalog keeps of them in statistics, letter by letter as DuckDB prints them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From Spark's Arrow form of a column to the form that its file holds. A value that does not fit is an error."""
+"""Converts a column from Spark's Arrow form to the form that its file holds. A value that does not fit is an error."""
 
 from __future__ import annotations
 

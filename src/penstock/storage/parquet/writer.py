@@ -1,4 +1,4 @@
-"""Batches of rows become files: split by partition, gathered into row groups, rolled at the target size."""
+"""Writes batches of rows to files: splits them by partition, gathers row groups, and rolls files at the target size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One transaction becomes one snapshot, or nothing."""
+"""Commits a transaction as one snapshot, or not at all."""
 
 from __future__ import annotations
 

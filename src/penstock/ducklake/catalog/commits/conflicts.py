@@ -1,4 +1,4 @@
-"""Whether what other writers committed since a transaction began stands in its way: the documented rules."""
+"""Detects conflicts with snapshots committed since the transaction began, by DuckLake's documented rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables that hold inlined rows: one for each shape of a lake's table, made when the shape is."""
+"""Makes the tables that hold inlined rows: one for each shape of a lake's table, made when the shape is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a merge that inserts relies on: that no row came meanwhile which its source would have matched."""
+"""Detects rows that came while a merge ran and that its source would have matched instead of inserting."""
 
 from __future__ import annotations
 

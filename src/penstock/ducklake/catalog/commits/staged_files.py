@@ -1,4 +1,4 @@
-"""Staging rows: data files that are written, rows for the catalog itself, and what goes away."""
+"""Stages data files that are written, rows for the catalog itself, and the removal of either."""
 
 from __future__ import annotations
 

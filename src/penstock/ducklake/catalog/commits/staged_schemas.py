@@ -1,4 +1,4 @@
-"""Staging schemas, views and macros."""
+"""Stages schemas, views, macros and tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Staging tables: their definition, columns, partitioning and sort order."""
+"""Stages tables: their definition, columns, partitioning and sort order."""
 
 from __future__ import annotations
 

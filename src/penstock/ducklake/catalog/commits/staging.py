@@ -1,4 +1,4 @@
-"""What a transaction has changed and not committed: rows to add to the catalog, rows to end, files it wrote."""
+"""Collects what a transaction changes before it commits: rows to add to the catalog, rows to end, files it wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storing options: they hold at once, for every snapshot."""
+"""Stores options in the catalog: they hold at once, for every snapshot."""
 
 from __future__ import annotations
 

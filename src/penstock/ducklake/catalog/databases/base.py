@@ -1,4 +1,4 @@
-"""What every metadata database offers to the catalog."""
+"""Defines what every metadata database offers to the catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A DuckDB file as the metadata database."""
+"""Keeps the metadata in a DuckDB file."""
 
 from __future__ import annotations
 

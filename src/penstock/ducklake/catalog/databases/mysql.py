@@ -1,4 +1,4 @@
-"""A MySQL or MariaDB database as the metadata database."""
+"""Keeps the metadata in a MySQL or MariaDB database."""
 
 from __future__ import annotations
 

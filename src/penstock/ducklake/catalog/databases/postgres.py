@@ -1,4 +1,4 @@
-"""A PostgreSQL database as the metadata database."""
+"""Keeps the metadata in a PostgreSQL database."""
 
 from __future__ import annotations
 

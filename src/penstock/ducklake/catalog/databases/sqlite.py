@@ -1,4 +1,4 @@
-"""A SQLite file as the metadata database."""
+"""Keeps the metadata in a SQLite file."""
 
 from __future__ import annotations
 
