@@ -52,7 +52,7 @@ def parse_partition_field(text: str) -> tuple[tuple[str, ...], Transform]:
 
 @dataclass(frozen=True)
 class _Language:
-    """What can be written of a system's partitionings."""
+    """The transforms that can be written in a system's partitionings."""
 
     system: str
     ways: str

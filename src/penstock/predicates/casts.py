@@ -18,7 +18,7 @@ Span = Callable[[Scalar], tuple[Scalar, Scalar]]  # the least and the greatest s
 
 
 def through(expression: Expression, values: ValueSet) -> tuple[Reference, ValueSet]:
-    """The column under an expression, and all of its values for which the expression can be in `values`.
+    """Find the column under an expression, and all of its values for which the expression can be in `values`.
 
     Only casts that keep order and NULL are seen through; where one rounds, the set is widened.
     """

@@ -29,6 +29,8 @@ def implied_by(filters: Sequence[str], columns: Sequence[Column]) -> Implication
 
 
 class _Reader:
+    """Reads the filters on columns of known types."""
+
     def __init__(self, columns: Sequence[Column]) -> None:
         self.columns = columns
 

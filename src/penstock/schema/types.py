@@ -68,10 +68,12 @@ class Type:
 
     @property
     def nested(self) -> bool:
+        """Whether values of the type are made of others: a list, a map or a struct."""
         return self.name in NESTED
 
     @property
     def order(self) -> Order:
+        """How values of the type compare."""
         if self.name == "decimal":
             return Order.DECIMAL
         return _ORDERS.get(self.name, Order.NONE)

@@ -35,11 +35,11 @@ _T = TypeVar("_T")
 
 
 class WideRowError(Exception):
-    """A row is too wide for batches that end by their count."""
+    """Raised when a row is too wide for batches that end by their count of rows."""
 
 
 def handed_over(frame: DataFrame, attempt: Callable[[DataFrame], _T]) -> _T:
-    """What an attempt makes of the rows, which Python gets in batches of few enough bytes.
+    """Run an attempt on rows that Python gets in batches of few enough bytes, and return what it returns.
 
     To know a batch's size Spark goes through all of its vectors after every row: half the CPU time of a write of narrow
     rows. So it counts them, and the attempt fails with a WideRowError at the first that is not narrow: then it is made
@@ -104,7 +104,7 @@ def _leaves(kind: T.DataType) -> int:
 
 
 def with_decimals_as_longs(frame: DataFrame) -> tuple[DataFrame, Decimals]:
-    """The columns that are decimals of at most 18 digits as their digits, and which those are. Names are unique.
+    """Replace decimals of at most 18 digits by longs of their digits, and say which those are. Names are unique.
 
     Spark makes two objects of every decimal that it gives to Arrow, and none of a long.
     """
@@ -126,7 +126,7 @@ def _digits(spark: SparkSession, value: SparkColumn) -> SparkColumn:
 
 
 def with_decimals(batch: pa.RecordBatch, decimals: Decimals) -> pa.RecordBatch:
-    """The batch with its decimals back."""
+    """Turn the longs that stand for decimals back into decimals."""
     for position, precision, scale in decimals:
         digits = batch.column(position)
         narrow = pa.Array.from_buffers(
@@ -138,7 +138,7 @@ def with_decimals(batch: pa.RecordBatch, decimals: Decimals) -> pa.RecordBatch:
 
 
 def in_batches_of(rows: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of at least as many, but for the last, and for wide ones."""
+    """Join batches until each has at least so many rows, but for the last, and for wide ones."""
     gathered: list[pa.RecordBatch] = []
     count = size = 0
     for batch in batches:

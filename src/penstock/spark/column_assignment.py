@@ -28,7 +28,7 @@ def assigned(
     by_name: bool,
     defaults: Sequence[SparkColumn] | None = None,
 ) -> DataFrame:
-    """The rows with exactly the table's columns, under its names and in the types they are shown as.
+    """Convert the rows to exactly the table's columns, under its names and in the types they are shown as.
 
     By position, as SQL's INSERT; or by name, where columns that are not given take their `defaults`, or NULL.
     Geometries are given on as WKB, which is how they cross into Arrow.
@@ -48,7 +48,7 @@ def assigned(
 
 
 def assigned_values(frame: DataFrame, columns: Sequence[Column], values: Sequence[SparkColumn]) -> list[SparkColumn]:
-    """Expressions over a frame as values of columns, in the types that the writer takes; struct fields go by name."""
+    """Convert expressions over a frame to values of columns, in the writer's types; struct fields go by name."""
     given = frame.select(*(value.alias(f"c{i}") for i, value in enumerate(values))).schema
     assigner = _Assigner(frame.sparkSession, by_name=True)
     return [
@@ -93,6 +93,8 @@ def _by_name(frame: DataFrame, columns: Sequence[Column], table: str) -> list[in
 
 @dataclass(frozen=True)
 class _Assigner:
+    """Converts values to the types of columns, as Spark's INSERT does."""
+
     spark: SparkSession
     by_name: bool
 
@@ -168,6 +170,7 @@ class _Assigner:
 
 
 def find_column_name(source: T.StructType, name: str) -> str | None:
+    """The name of the schema's field that a column takes, exact or without regard to case; None where there is none."""
     exact = name if name in source.names else None
     return exact or next((other for other in source.names if other.lower() == name.lower()), None)
 

@@ -10,7 +10,7 @@ from penstock.spark.jvm import query_execution
 
 
 def as_column(expression: str | SparkColumn) -> SparkColumn:
-    """SQL text or a column expression, as the latter."""
+    """SQL text or a column expression, as a column expression."""
     return F.expr(expression) if isinstance(expression, str) else expression
 
 
@@ -20,5 +20,5 @@ def quoted(name: str) -> str:
 
 
 def has_subquery(frame: DataFrame) -> bool:
-    """Whether a query asks other queries for values."""
+    """Whether a query has subqueries."""
     return not query_execution(frame).analyzed().subqueriesAll().isEmpty()

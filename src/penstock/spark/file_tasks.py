@@ -31,17 +31,18 @@ _LONGEST_WAIT_FOR_NEWS = 5.0  # seconds, for what Spark tells its listeners
 
 @dataclass
 class TaskFiles:
-    """The files that the tasks of a job have told of, by their paths in its directory; None before they have."""
+    """The files that a job reports, by their paths in its directory; None before it does."""
 
     told: frozenset[str] | None = None
 
     def tell(self, paths: Iterable[str]) -> None:
+        """Report the files of the job: those that are to stay."""
         self.told = frozenset(paths)
 
 
 @contextmanager
 def writing_tasks(spark: SparkSession, directory: str | None, write_id: str) -> Iterator[TaskFiles]:
-    """A job that fails leaves no file: not those of tasks that came through, nor of those that are still at it.
+    """Delete the files of a job that fails: those of tasks that came through, and of those that are still at it.
 
     One that comes through leaves those that it told of: where a task was tried more than once, what the other attempts
     wrote goes. The files are those in `directory` with `write_id` in their names; without one, the caller removes them.
@@ -110,7 +111,7 @@ def _stages(tracker: Any, tag: str) -> list[Any]:
 
 @contextmanager
 def raised_by_tasks() -> Iterator[None]:
-    """Errors that Penstock raised on purpose inside a task, or that Spark met when it planned, as themselves."""
+    """Raise errors that Penstock raised inside a task, or that Spark met when it planned, as themselves."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:

@@ -17,7 +17,7 @@ Keep = Callable[[DataFrame], DataFrame]
 
 @contextmanager
 def keeping() -> Iterator[Keep]:
-    """What keeps the rows of a DataFrame until the end: the executors, or files, if there is a checkpoint directory.
+    """Keep rows of DataFrames until the block ends: in the executors, or in files, if there is a checkpoint directory.
 
     Rows that only executors keep are lost with them: then the statement fails, with an error that says so.
     """

@@ -24,7 +24,7 @@ _noted: OrderedDict[int, Exception] = OrderedDict()
 
 
 def noted(error: Exception) -> str:
-    """Keep an error for the caller, and give the message to throw in its place."""
+    """Keep an error for the caller, and return the message to throw in its place."""
     number = next(_numbers)
     _noted[number] = error
     while len(_noted) > _MOST_NOTED:

@@ -66,7 +66,7 @@ def _frame(spark: SparkSession, index: Any, schema: StructType, file_format: Any
 
 
 def records(files: Iterable[tuple[str, int, Sequence[object]]]) -> str:
-    """Files as the index reads them: (path, size, constants)."""
+    """Encode files as the index reads them: (path, size, constants)."""
     return _RECORD.join(
         _FIELD.join((to_uri(path), str(size), *(_NULL if value is None else _escaped(value) for value in constants)))
         for path, size, constants in files

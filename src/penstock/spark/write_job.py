@@ -37,14 +37,14 @@ _PARTS: dict[type[Transform], Callable[[SparkColumn], SparkColumn]] = {
 
 
 class PartitionTexts(Protocol):
-    """What makes the texts of partition values, as a transform does."""
+    """Makes the texts of partition values, as a transform does."""
 
     def values(self, array: pa.Array, type: Type) -> pa.StringArray: ...
 
 
 @dataclass(frozen=True)
 class PartitionKey:
-    """One place of the partition key: a column of the batches, by position, and what is made of it."""
+    """One place of the partition key: a column of the batches, by position, and what makes its texts."""
 
     position: int
     type: Type
@@ -87,6 +87,7 @@ class Job:
         return rows.select(range(width)), row_ids
 
     def files(self, batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenFile]:
+        """Write the rows to files."""
         return write_files(self.plan, (self._with_keys(batch) for batch in batches))
 
     def _with_keys(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -144,11 +145,12 @@ class Written:
 
     @property
     def paths(self) -> list[str]:
+        """The paths of the files, relative to the table's directory."""
         return [file.path for file in self.files]
 
 
 def run(frame: DataFrame, job: Job) -> Written:
-    """Let the tasks write. When the job fails, the files of all its tasks are removed."""
+    """Let the tasks write the rows. When the job fails, the files of all its tasks are removed."""
 
     def attempt(rows: DataFrame) -> Written:
         with writing_tasks(rows.sparkSession, job.plan.directory, job.plan.write_id) as files:
@@ -161,12 +163,12 @@ def run(frame: DataFrame, job: Job) -> Written:
 
 
 def gathering(results: DataFrame, gather: Gathering) -> DataFrame:
-    """The results of tasks, with those that are rows made one of."""
+    """Put the rows that tasks have held together, in one more task."""
     return map_in_workers(results.repartition(1), gather, _RESULT)
 
 
 def gathered(rows: Iterable[Row]) -> Written:
-    """What the tasks told."""
+    """Collect the results of tasks: files, and rows that were held."""
     told = list(rows)
     files = [pickle.loads(row.file) for row in told if row.file is not None]
     held = [batch for row in told if row.rows is not None for batch in pa.ipc.open_stream(row.rows)]
@@ -176,7 +178,7 @@ def gathered(rows: Iterable[Row]) -> Written:
 def distributed(
     frame: DataFrame, keys: Sequence[SparkColumn], target_file_size: int, distribution: Distribution
 ) -> DataFrame:
-    """The rows on as many tasks as the files need.
+    """Spread the rows over as many tasks as the files need.
 
     "none" leaves them as they come: every task writes files of its own. "partition" brings the rows of a partition
     together by a shuffle. "auto" takes no more tasks than there are cores, or files to fill; and of a partitioned table

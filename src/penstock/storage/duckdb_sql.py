@@ -91,10 +91,12 @@ _STORED_NANOSECONDS = {**_STORED, "timestamp_ns": FROM_NANOSECONDS}
 
 
 def quoted(name: str) -> str:
+    """A name as DuckDB's SQL quotes it."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def text_literal(text: str) -> str:
+    """A text as a literal of DuckDB's SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -120,7 +122,7 @@ def ducklake_type(text: str) -> str:
 
 
 def default_sql(column: Column) -> str:
-    """The value of a column in rows that were written before it was added."""
+    """SQL of a column's value in rows that were written before it was added."""
     if column.initial_default is None:
         return f"CAST(NULL AS {duckdb_type(column)})"
     return f"CAST({text_literal(column.initial_default)} AS {duckdb_type(column)})"

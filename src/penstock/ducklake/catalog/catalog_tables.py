@@ -25,6 +25,7 @@ class CatalogTable:
 
     @property
     def column_names(self) -> tuple[str, ...]:
+        """The names of its columns, in their order."""
         return tuple(column.name for column in self.columns)
 
 

@@ -139,7 +139,7 @@ class EndedFiles(ChangedFiles):
 
 @dataclass(frozen=True)
 class ThinnedFiles(ChangedFiles):
-    """Files of which the span can have deleted single rows; and the inlined rows that it deleted.
+    """Files of which the span may have deleted single rows; and the inlined rows that it deleted.
 
     The catalog does not say up to which snapshot a delete file goes: it cannot know of any after it was written.
     """

@@ -45,8 +45,9 @@ def changed_inlined_rows(
     *,
     nanoseconds: bool = False,
 ) -> list[pa.Table]:
-    """The committed inlined rows that a condition is true for, with the snapshot they begin or end with: columns
-    `v0, v1, ...` of the given columns, `row_id` and `snapshot_id`.
+    """The committed inlined rows that a condition is true for, with the snapshot they begin or end with.
+
+    They have columns `v0, v1, ...` of the given columns, `row_id` and `snapshot_id`.
     """
     return list(_stored_rows(database, table_id, where, columns, history, nanoseconds, snapshot))
 
@@ -106,4 +107,5 @@ def inlined_delete_table(database: Database, table_id: int) -> str | None:
 
 
 def inlined_delete_name(table_id: int) -> str:
+    """The name of a table's table of inlined deletes."""
     return f"ducklake_inlined_delete_{table_id}"

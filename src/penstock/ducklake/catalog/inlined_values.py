@@ -209,7 +209,7 @@ def _calculator() -> duckdb.DuckDBPyConnection:
 
 @contextmanager
 def complaining(columns: Sequence[Column], rows: pa.Table) -> Iterator[None]:
-    """DuckDB's refusal of a value as an error that names the column and the value."""
+    """Raise DuckDB's refusal of a value as an error that names the column and the value."""
     try:
         yield
     except (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException) as error:

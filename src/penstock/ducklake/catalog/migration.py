@@ -28,6 +28,7 @@ _FILLED = (
 
 
 def format_version(database: Database) -> str:
+    """The version of DuckLake's format that a catalog has."""
     return str(database.value('SELECT "value" FROM ducklake_metadata WHERE "key" = \'version\''))
 
 

@@ -40,7 +40,7 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass
 class _Places:
-    """Where the rows that went by are, and which rows of a source they matched."""
+    """Collects where the rows that went by are, and which rows of a source they matched."""
 
     positions: dict[int, list[Numbers]] = field(default_factory=dict)
     sources: list[Numbers] = field(default_factory=list)
@@ -64,7 +64,10 @@ class _Places:
 
 @dataclass(frozen=True)
 class ChangeJob:
-    """What every task does. Batches end in the `CONTROLS`; what is before them is for the writer, if there is one."""
+    """Does the work of a task on rows that change.
+
+    Batches end in the `CONTROLS`; what is before them is for the writer, if there is one.
+    """
 
     writer: Job | None
 
@@ -111,7 +114,7 @@ class Changed:
 
 
 def change_rows(frame: DataFrame, writer: Job | None, directory: str, keep: Keep) -> Changed:
-    """Let the tasks write. The results are kept, so that no row is looked at twice."""
+    """Let the tasks write the new rows. The results are kept, so that no row is looked at twice."""
     write_id = writer.plan.write_id if writer else new_write_id()
 
     def attempt(rows: DataFrame) -> Changed:
@@ -132,6 +135,7 @@ def change_rows(frame: DataFrame, writer: Job | None, directory: str, keep: Keep
 
 
 def positions_of(packed: bytes) -> Numbers:
+    """The positions in bytes that a task returned."""
     return np.frombuffer(packed, np.int64)
 
 

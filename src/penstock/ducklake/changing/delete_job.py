@@ -48,7 +48,7 @@ class Removed:
 
 @dataclass(frozen=True)
 class RemovalJob:
-    """What every task does with the positions it gets: all those of a file come to one task."""
+    """Does the work of a task on deleted positions: all those of a file come to one task."""
 
     directory: str
     files: Mapping[int, DeletableFile]
@@ -98,7 +98,7 @@ def remove_rows(places: DataFrame, job: RemovalJob) -> list[Removed]:
 
 
 def files_covered_whole(scan: TableScan, contents: Contents, where: SparkColumn) -> frozenset[int]:
-    """The data files that hold only rows that a predicate is true for: the catalog's statistics say so, unread."""
+    """Find the data files that hold only rows that a predicate is true for: the catalog's statistics say so, unread."""
 
     def possible(predicate: SparkColumn) -> Iterator[int]:
         for group in contents.groups:

@@ -29,7 +29,7 @@ On = str | SparkColumn | Sequence[str]
 
 
 def join_condition(on: On, columns: Sequence[Column], source: DataFrame, table: str) -> SparkColumn:
-    """A condition as it is, or equality of columns that both sides have, by their names, where NULL equals nothing.
+    """A given condition, or equality of columns that both sides have, by their names, where NULL equals nothing.
 
     A single text is a name if both sides have such a column, and a condition otherwise.
     """
@@ -108,7 +108,7 @@ class Summary:
 
 
 def summary(source: DataFrame, keys: Sequence[JoinKey]) -> Summary:
-    """One look at the source for all keys; one more for a key of which it has few values.
+    """Summarise a source: one look at it for all keys, and one more for a key of which it has few values.
 
     Structs and arrays say nothing: no statistics are kept of them.
     """

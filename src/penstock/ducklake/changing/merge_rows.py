@@ -38,7 +38,7 @@ _BROADCAST_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
 
 @dataclass(frozen=True)
 class Clause:
-    """What happens to a row in one case, where the condition is true."""
+    """A clause of a merge: what happens to a row in one case, where the condition is true."""
 
     case: Case
     action: Action
@@ -68,6 +68,7 @@ class Merging:
 
     @property
     def inserts(self) -> bool:
+        """Whether rows of the source are inserted."""
         return bool(self.in_case("not matched"))
 
     @cached_property
@@ -202,7 +203,7 @@ class Merging:
 
 
 def check(table: str, target: TargetRows, source: DataFrame, on: SparkColumn, clauses: Sequence[Clause]) -> None:
-    """Errors of names and types, before anything runs; they tell of no columns but those that the caller knows."""
+    """Raise errors of names and types before anything runs; they tell of no columns but those that the caller knows."""
     given = source.alias(SOURCE_NAME)
     try:
         both = target.named.join(given, on)
@@ -219,7 +220,7 @@ def check(table: str, target: TargetRows, source: DataFrame, on: SparkColumn, cl
 
 
 def numbered(source: DataFrame, keep: Keep) -> DataFrame:
-    """The source, computed once and kept: it is looked at several times and must not change."""
+    """Number the source's rows, and keep them: they are looked at several times and must not change."""
     if SOURCE in source.columns:
         raise InvalidError(f"the source has a column {SOURCE}, which is Penstock's own name; rename it")
     return keep(source.withColumn(SOURCE, F.monotonically_increasing_id()))

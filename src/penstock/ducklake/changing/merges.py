@@ -19,7 +19,7 @@ from penstock.storage.parquet import check_writable
 
 
 def merge(transaction: Transaction, table: TargetTable, source: DataFrame, on: On, clauses: tuple[Clause, ...]) -> None:
-    """First the rows that are there, then those of the source that matched none of them.
+    """Change the rows that are there, then insert those of the source that matched none of them.
 
     These rely on what was not there: rows that come meanwhile and may match are a conflict.
     """

@@ -25,7 +25,9 @@ _CUT = Reading(conversions={"timestamp_ns": Conversion(T.LongType(), microsecond
 
 @dataclass(frozen=True)
 class TargetRows:
-    """The frame has the table's columns, then ROW, FILE and POSITION, and what the columns do not show in full.
+    """Rows of a table that a statement can change.
+
+    The frame has the table's columns, then ROW, FILE and POSITION, and what the columns do not show in full.
 
     Conditions and values may also name `rowid`, DuckLake's row id, unless the table has a column of that name.
     """
@@ -35,7 +37,7 @@ class TargetRows:
 
     @property
     def named(self) -> DataFrame:
-        """No rows of what conditions and values may name: what they get wrong here, Spark explains by nothing else."""
+        """An empty frame with what conditions and values may name, so that Spark's errors tell of nothing else."""
         own = [T.StructField(ROW_ID, T.LongType())] if has_row_id(self.columns) else []
         fields = [*self.frame.schema.fields[: len(self.columns)], *own]
         return self.frame.sparkSession.createDataFrame([], T.StructType(fields)).alias(TARGET_NAME)
@@ -48,7 +50,7 @@ class TargetRows:
         ]
 
     def with_new(self, given: dict[str, SparkColumn]) -> list[SparkColumn]:
-        """The values of the columns, of which some are new. Names are columns, or paths to fields of structs."""
+        """The values of the columns, with new ones put in. Names are columns, or paths to fields of structs."""
         values = self.unchanged()
         seen: set[str] = set()
         for path, value in given.items():
@@ -64,7 +66,7 @@ class TargetRows:
 
 
 def target_rows(scan: TableScan, contents: Contents) -> TargetRows:
-    """`scan` gives row ids and addresses, and nanoseconds where there are any."""
+    """The rows of a scan that gives row ids and addresses, and nanoseconds where there are any."""
     columns = scan.layout.columns
     names = [column.name for column in columns]
     frame = scan.frame(contents).toDF(*names, ROW, FILE, POSITION)
@@ -83,6 +85,7 @@ def has_row_id(columns: Sequence[Column]) -> bool:
 
 
 def expressions(given: Mapping[str, str | SparkColumn]) -> dict[str, SparkColumn]:
+    """Values as users give them, SQL text or columns, as columns."""
     return {name: as_column(value) for name, value in given.items()}
 
 

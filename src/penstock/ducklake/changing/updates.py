@@ -33,7 +33,7 @@ def update(
 
 
 def change(transaction: Transaction, table: TargetTable, rows: DataFrame, keep: Keep) -> list[Changed]:
-    """Rows with the table's columns, ROW and the `CONTROLS`: written anew where they say so, and taken away before.
+    """Remove rows with the table's columns, ROW and the `CONTROLS`, and write those anew that these say.
 
     Rows that this transaction has added itself have no row ids yet: they are written as new ones.
     """

@@ -60,6 +60,7 @@ class Held:
     ticks: int = _MICROSECONDS
 
     def fits(self, column: Type) -> bool:
+        """Whether a column of a type can hold the leaf's values."""
         if self.type is None or column.name in _NOT_ADDED:
             return False
         if column.name == "decimal":
@@ -86,6 +87,8 @@ class FileField:
 
 @dataclass(frozen=True)
 class Footer:
+    """The fields of a file, and its footer."""
+
     fields: tuple[FileField, ...]
     metadata: pq.FileMetaData
     size: int
@@ -98,6 +101,7 @@ class Footer:
 
 
 def read_footer(path: str) -> Footer:
+    """Read the footer of a Parquet file."""
     with open_file(path) as opened:
         size: int = opened.size()
         file = pq.ParquetFile(opened)

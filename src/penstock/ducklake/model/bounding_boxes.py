@@ -8,7 +8,7 @@ from decimal import Decimal
 
 
 def merged_extra(left: str | None, right: str | None) -> str | None:
-    """The box around both; what is not known on one side is not known of both."""
+    """Merge two boxes into the one around both; what is not known on one side is not known of both."""
     if left is None or right is None:
         return None
     a, b = (json.loads(text, parse_float=Decimal) for text in (left, right))

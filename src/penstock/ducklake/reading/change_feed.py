@@ -47,7 +47,7 @@ class ChangedRows:
     finish: Callable[[ChangedRows, BranchRows, FileGroup], DataFrame]
 
     def frames(self) -> Iterator[DataFrame]:
-        """Snapshot, row id and the columns."""
+        """The rows of each branch: snapshot, row id and the columns."""
         for group in self.contents.groups:
             for rows in self.scan.rows(group, self.contents):
                 yield self.finish(self, rows, group)
@@ -57,6 +57,7 @@ class ChangedRows:
             yield _frame(frame, F.col("snapshot_id"), F.col("row_id"), shown_columns(columns, nanoseconds))
 
     def deleted(self, rows: BranchRows, group: FileGroup) -> DataFrame:
+        """The deleted positions of a group's files."""
         kinds, inlined = self.contents.delete_kinds[group], self.contents.inlined_deletes
         return deleted_positions(self.scan.spark, rows.planner, rows.index, kinds, inlined)
 
@@ -73,7 +74,7 @@ class ChangeFeed:
 
     @classmethod
     def of(cls, feed: Feed, scan: TableScan, span: Span) -> ChangeFeed:
-        """`scan` is of the span's last snapshot. Call it inside `Database.consistent()`."""
+        """Look up the changes of a span, of whose last snapshot `scan` is. Call it inside `Database.consistent()`."""
 
         def chosen(files: type[ChangedFiles]) -> tuple[Span, TableScan, Contents]:
             changed = replace(scan, scope=files.of(scan.scope, span), row_ids=True)
@@ -87,7 +88,7 @@ class ChangeFeed:
         return cls(feed, scan, span, inserted, deleted)
 
     def frame(self) -> DataFrame:
-        """Nothing is read before Spark runs a query on it."""
+        """The changes as a DataFrame; nothing is read before Spark runs a query on it."""
         inserted = [frame for rows in self.inserted for frame in rows.frames()]
         deleted = [frame for rows in self.deleted for frame in rows.frames()]
         if self.feed != "changes":

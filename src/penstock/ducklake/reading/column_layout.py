@@ -144,4 +144,5 @@ class ColumnLayout:
 
 
 def shown_schema(columns: Iterable[Column], reading: Reading) -> T.StructType:
+    """The schema that users see."""
     return T.StructType([T.StructField(column.name, reading.shown_type(column)) for column in columns])

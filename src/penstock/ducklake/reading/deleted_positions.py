@@ -49,7 +49,7 @@ def deleted_positions(
 
 @dataclass(frozen=True)
 class _Source:
-    """The delete files of one kind, of those that there were when the scan was made."""
+    """Reads the delete files of one kind, of those that there were when the scan was made."""
 
     spark: SparkSession
     planner: FilePlanner

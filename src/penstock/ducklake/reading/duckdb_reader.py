@@ -40,7 +40,7 @@ def duckdb_file(file: DataFile, layout: ColumnLayout, seal: Seal) -> tuple[objec
 
 
 def read_rows(schema: T.StructType, seal: Seal) -> Reader:
-    """Columns `v0, v1, ...`, then file, row id start, changed in, position, embedded row id and snapshot id."""
+    """A reader of rows: `v0, v1, ...`, file, row id start, changed in, position, embedded row id and snapshot id."""
 
     def rows(columns: set[str], job: dict[str, Any]) -> str:
         embedded = [name if name in columns else "CAST(NULL AS BIGINT)" for name in _EMBEDDED]
@@ -51,7 +51,7 @@ def read_rows(schema: T.StructType, seal: Seal) -> Reader:
 
 
 def read_positions(version: int, schema: T.StructType, seal: Seal) -> Reader:
-    """File, position and snapshot of the rows that delete files delete up to a snapshot."""
+    """A reader of delete files: file, position and snapshot of the rows that they delete up to a snapshot."""
 
     def positions(columns: set[str], job: dict[str, Any]) -> str:
         begin = _bigint(job["begin"])

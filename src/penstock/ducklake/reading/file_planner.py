@@ -18,7 +18,7 @@ from penstock.spark.relation import records
 
 @dataclass(frozen=True)
 class FilePlanner:
-    """For the files of one group: filters as JSON in, files and their constants out."""
+    """Plans the files of one group: filters as JSON in, files and their constants out."""
 
     scope: FileScope
     specs: Sequence[PartitionSpec]
@@ -38,7 +38,7 @@ class FilePlanner:
         return [file for file in kept if self.files is None or file.id in self.files]
 
     def keep(self, filters: str) -> Condition:
-        """True for the data files that can hold a row that passes the filters."""
+        """The condition that is true for the data files that can hold a row that passes the filters."""
         return keep(self.prunings(filters))
 
     def prunings(self, filters: str) -> tuple[Pruning, ...]:

@@ -34,7 +34,7 @@ _RESULT = "told binary"
 
 @dataclass(frozen=True)
 class _DescribeJob:
-    """Paths in; out comes for each the file as the table can hold it, or the error that says why not."""
+    """Matches files with the table's columns, in a task: paths in, matched files out, or errors that say why not."""
 
     columns: tuple[Column, ...]
     rules: Rules
@@ -60,6 +60,7 @@ def add(transaction: Transaction, spark: SparkSession, target: WriteTarget, path
 
 
 def link(transaction: Transaction, target: WriteTarget, files: Sequence[ForeignFile]) -> None:
+    """Stage files that are matched with the table's columns."""
     with_rows = [file for file in files if file.record_count]
     if with_rows:
         known = known_mappings(transaction.shown().database, target.info.id)

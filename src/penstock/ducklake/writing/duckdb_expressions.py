@@ -20,7 +20,7 @@ _SELECT = "SELECT "
 
 
 def calculator() -> duckdb.DuckDBPyConnection:
-    """An empty DuckDB."""
+    """An empty DuckDB, to compute in."""
     return duckdb.connect()
 
 

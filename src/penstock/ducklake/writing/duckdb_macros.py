@@ -51,8 +51,9 @@ def check_macro(name: str, implementation: MacroImplementation) -> None:
 
 
 def definitions(macros: Iterable[Macro], used: Collection[str], schemas: Collection[str]) -> tuple[str, ...]:
-    """The statements by which another DuckDB gets the scalar macros of a lake that are used: functions by name, and all
-    that those use in turn. Names are in lower case.
+    """The statements by which another DuckDB gets the scalar macros of a lake that are used.
+
+    These are the functions of the given names, and all that those use in turn. Names are in lower case.
     """
     scalar = [
         (macro, tuple(one for one in macro.implementations if one.type == "scalar" and one.dialect == DIALECT))

@@ -30,7 +30,7 @@ def insert(
 def insert_assigned(
     transaction: Transaction, target: WriteTarget, rows: DataFrame, distribution: Distribution = "auto"
 ) -> bool:
-    """The same for rows that have exactly the table's columns, in the types that the writer takes. Were there any?"""
+    """Insert rows with exactly the table's columns, in the writer's types. Returns whether there were any."""
     job, spread = job_for(target, rows, distribution)
     written = run(spread, job)
     note_files(transaction, target, written)
@@ -39,12 +39,12 @@ def insert_assigned(
 
 
 def note_files(transaction: Transaction, target: WriteTarget, written: Written) -> None:
-    """Files that go again if the transaction fails."""
+    """Note files that are deleted if the transaction fails."""
     transaction.staging.files.extend(target.info.path + file.path for file in written.files)
 
 
 def stage_written(transaction: Transaction, target: WriteTarget, job: Job, written: Written) -> None:
-    """Rows that were too few for a file go to the catalog, if all of them can; else they become a file too."""
+    """Stage what was written: rows too few for a file go to the catalog, if all of them can; else to a file too."""
     if not written.files and _inlined(transaction, target, job, written):
         return
     rest = Written(list(job.files(written.held)))

@@ -26,7 +26,7 @@ from penstock.storage.parquet import WritePlan
 
 @dataclass(frozen=True)
 class WriteTarget:
-    """A table as rows are written to it."""
+    """A table that rows are written to, with all that decides how."""
 
     info: TableInfo
     columns: tuple[Column, ...]
@@ -39,6 +39,7 @@ class WriteTarget:
     macros: tuple[Macro, ...] = ()  # what its sort order may be made of
 
     def option(self, name: str) -> str | None:
+        """The value of an option that holds for the table."""
         return effective(name, self.options, self.info.schema.id, self.info.id, self.attached)
 
     @property
@@ -48,6 +49,7 @@ class WriteTarget:
 
     @property
     def sorts_inserts(self) -> bool:
+        """Whether inserts are sorted."""
         return self.option("sort_on_insert") == "true"
 
     @property
@@ -57,6 +59,7 @@ class WriteTarget:
 
 
 def write_target(transaction: Transaction, table: TableInfo, attached: Mapping[str, str]) -> WriteTarget:
+    """Look up a table as the transaction sees it."""
     shown = transaction.shown()
     database, at = shown.database, shown.at
     with database.consistent():
@@ -79,7 +82,7 @@ def job_for(
     row_id: str | None = None,
     others: Sequence[str] = (),
 ) -> tuple[Job, DataFrame]:
-    """What the tasks do, and the rows with what they need for it, on as many tasks as it takes.
+    """Make the job that writes rows, and bring the rows to it: with what it needs, on as many tasks as it takes.
 
     The first columns of the rows are the table's. The rows that come out have those, the row id where one is named,
     columns that are only sorted by, and the others.

@@ -33,9 +33,11 @@ class DuckDBStatistics:
         self._observed.add(rows)
 
     def columns(self) -> tuple[ColumnStatistics, ...]:
+        """The statistics of every leaf."""
         return tuple(self._leaf(leaf, path) for leaf, path in _paths(self._columns))
 
     def variants(self) -> tuple[VariantStatistics, ...]:
+        """The statistics of the paths inside variants that the file stores as types of their own."""
         found = (_variants(column, self._answers) for column in self._columns if column.type.name == "variant")
         return tuple(item for items in found for item in items)
 

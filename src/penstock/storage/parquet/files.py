@@ -22,7 +22,7 @@ _PYARROW_CODECS = {"uncompressed": "none", "lz4_raw": "lz4"}
 
 
 class OpenFile(ABC):
-    """A data file of a partition. `appends` says whether it can be written to more than once."""
+    """A data file of a partition that is being written. `appends` says whether it can be written to more than once."""
 
     appends: bool
 
@@ -51,7 +51,7 @@ class OpenFile(ABC):
         """Complete the file."""
 
     def abandon(self) -> None:
-        """Let go of the file, and delete it."""
+        """Stop writing the file, and delete it."""
         delete_file(self.location)
 
     def group_rows(self, rows: pa.Table) -> int:

@@ -16,7 +16,7 @@ from penstock.storage.parquet.plan import SortColumn
 
 
 def split(batch: pa.RecordBatch, keys: Sequence[pa.Array]) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
-    """The rows of each partition, in their order; no part keeps the memory of another alive."""
+    """Split rows by partition, in their order; no part keeps the memory of another alive."""
     if not keys:
         yield (), batch
         return
@@ -41,7 +41,7 @@ def _codes(keys: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
 
 
 def in_order(rows: pa.Table, sort: Sequence[SortColumn]) -> pa.Table:
-    """The rows sorted, as DuckDB sorts: NaN is greater than every number."""
+    """Sort rows as DuckDB sorts: NaN is greater than every number."""
     if not sort:
         return rows
     rows = rows.combine_chunks()

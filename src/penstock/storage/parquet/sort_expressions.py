@@ -27,7 +27,7 @@ class SortExpressions:
     macros: tuple[str, ...] = ()
 
     def values(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        """For each expression bytes that sort as its values do, in the order that is wanted."""
+        """Compute, for each expression, bytes that sort as its values do, in the order that is wanted."""
         connection = _connection(self.macros).cursor()
         connection.register("rows", pa.table({f"v{place}": batch.column(place) for place, _ in self.columns}))
         items = [_stored(place, column, batch.column(place).type) for place, column in self.columns]

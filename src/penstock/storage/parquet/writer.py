@@ -61,7 +61,7 @@ def write_files(
 
 
 def delete_written(directory: str, write_id: str, keep: Container[str] = ()) -> None:
-    """Delete every file that a write has made, also those that nobody was told of, but for some paths below it."""
+    """Delete every file of a write, also those that nobody was told of, but for some paths below the directory."""
     for path in list_files(directory):
         if is_of_write(path, write_id) and path.removeprefix(directory) not in keep:
             delete_file(path)
@@ -97,6 +97,8 @@ class _Partition:
 
 
 class _Writer:
+    """Writes the files of all partitions of one task."""
+
     def __init__(self, plan: WritePlan, memory_limit: int) -> None:
         self.spill = Spill()
         self._plan = plan

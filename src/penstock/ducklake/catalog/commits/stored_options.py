@@ -9,6 +9,7 @@ from penstock.errors import InvalidError
 
 
 def store_option(database: Database, option: OptionValue) -> None:
+    """Store the value of an option, in the place of the one that its scope has."""
     if option.scope_id is not None and is_staged(option.scope_id):
         raise InvalidError(
             f"option {option.name} cannot be set for a {option.scope} that the running transaction makes: options hold "

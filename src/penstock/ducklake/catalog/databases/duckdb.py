@@ -30,6 +30,8 @@ _COLLISIONS = (
 
 
 class DuckdbDatabase(Database):
+    """A DuckDB file as the metadata database."""
+
     engine = "duckdb"
     product = "DuckDB"
     dialect = DUCKDB

@@ -34,6 +34,8 @@ _LOCK_SECONDS = 120
 
 
 class PostgresDatabase(ServerDatabase):
+    """A PostgreSQL database as the metadata database."""
+
     engine = "postgres"
     product = "PostgreSQL"
     dialect = POSTGRES
