@@ -32,7 +32,7 @@ from penstock.delta.log.values import directory, texts
 from penstock.delta.writing.verification import Finding, check_file
 from penstock.delta.writing.write_job import Writer as FileWriter
 from penstock.errors import ConflictError
-from penstock.spark.write_job import Job
+from penstock.spark.write_job import WriteJob
 from penstock.storage import filesystems
 from penstock.storage.parquet import FileOptions, WritePlan
 from support.duckdb_connection import duckdb_with
@@ -97,7 +97,7 @@ class Writer:
             field_ids=False,
             folder=directory,
         )
-        files = Job(plan, writer._keys(columns)).files([pa.RecordBatch.from_arrays(arrays, schema=ARROW)])
+        files = WriteJob(plan, writer._keys(columns)).files([pa.RecordBatch.from_arrays(arrays, schema=ARROW)])
         return [writer._added(file, columns, True) for file in files]
 
     def commit(self, base: Snapshot, added: list[AddFile], txn: tuple[str, int] | None = None) -> Committed:

@@ -35,7 +35,7 @@ from penstock.delta.writing.materialization import filled, lacking, verified
 from penstock.delta.writing.verification import Report
 from penstock.delta.writing.write_job import Writer
 from penstock.errors import ConflictError, InvalidError, PenstockError
-from penstock.spark.expressions import as_column, has_subquery, quoted
+from penstock.spark.expressions import as_column, has_subquery, spark_quoted
 from penstock.spark.schemas import SchemaLike
 from penstock.spark.session import prepare
 from penstock.spark.versions import chosen_version
@@ -351,8 +351,8 @@ def _satisfying(rows: DataFrame, predicate: SparkColumn, text: str) -> DataFrame
     message = f"penstock.errors.InvalidError: a row of the DataFrame does not satisfy {text}, which it is to replace"
     first, *others = rows.columns
     failure = F.raise_error(F.lit(message)).cast(rows.schema[0].dataType)
-    checked = F.when(predicate, F.col(quoted(first))).otherwise(failure)
-    return rows.select(checked.alias(first), *(F.col(quoted(name)) for name in others))
+    checked = F.when(predicate, F.col(spark_quoted(first))).otherwise(failure)
+    return rows.select(checked.alias(first), *(F.col(spark_quoted(name)) for name in others))
 
 
 def _texts(parameters: object) -> dict[str, str]:

@@ -36,7 +36,7 @@ _USUAL = {  # the years that Arrow's calendar surely knows
 _USUAL_NANOSECONDS = (1 - INFINITE_TIME, INFINITE_TIME - 1)  # all but the infinities
 
 
-def stored(array: pa.Array, type: Type) -> pa.Array:
+def stored_form(array: pa.Array, type: Type) -> pa.Array:
     """Convert an array, as Spark hands it over, to the one form of its type.
 
     That is numbers for all times: days of dates, microseconds since 1970 (UTC) or midnight of the others, nanoseconds

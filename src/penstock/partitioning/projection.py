@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from penstock.predicates.calendar import DAY, date_of
-from penstock.predicates.domains import Grid, grid, whole
+from penstock.predicates.domains import Grid, grid, whole_numbers
 from penstock.predicates.values import Cut, Interval, Scalar, ValueSet
 from penstock.schema.types import Order, Type
 
@@ -82,7 +82,7 @@ def cyclic(micros: ValueSet, number: Callable[[int], int], length: int, part: Ca
         if low is None or high is None or high.value - low.value >= length:
             return None
         found.update(part(unit) for unit in range(low.value, high.value))
-    return whole(ValueSet.points(found, null=micros.null))
+    return whole_numbers(ValueSet.points(found, null=micros.null))
 
 
 def month_number(micros: int) -> int:

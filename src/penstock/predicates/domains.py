@@ -90,7 +90,7 @@ def unlimited(values: ValueSet, type: Type) -> bool:
     return values.full and values.null and (values.nan or type.order is not Order.FLOAT)
 
 
-def whole(values: ValueSet) -> ValueSet:
+def whole_numbers(values: ValueSet) -> ValueSet:
     """The set limited to whole numbers, each bound a cut just below one."""
     return ValueSet.of(_on_grid(values.intervals, Grid()), null=values.null)
 

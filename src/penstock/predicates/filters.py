@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.predicates.casts import through
+from penstock.predicates.casts import column_under
 from penstock.predicates.domains import within
 from penstock.predicates.expressions import Expression, Literal, NotUnderstood, expression, is_literal, literal
 from penstock.predicates.implication import Anything, Implication, Nothing, column_in, conjunction, disjunction
@@ -70,7 +70,7 @@ class _Reader:
 
     def leaf(self, node: Any, wanted: bool) -> Implication:
         subject, when_true, when_false = self.outcomes(node)
-        reference, values = through(subject, when_true if wanted else when_false)
+        reference, values = column_under(subject, when_true if wanted else when_false)
         return column_in(reference.column, reference.path, within(values, reference.column.type))
 
     def outcomes(self, node: Any) -> tuple[Expression, ValueSet, ValueSet]:

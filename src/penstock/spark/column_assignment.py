@@ -16,11 +16,11 @@ from penstock.schema.columns import Column, find_column
 from penstock.spark.types import shown_type
 
 # What the error of a value that does not fit begins with, so that the driver finds the message in Spark's own.
-MISFIT = "penstock: "
+MISFIT_MARKER = "penstock: "
 _INFINITY = float("inf")
 
 
-def assigned(
+def assigned_rows(
     frame: DataFrame,
     columns: Sequence[Column],
     table: str,
@@ -203,7 +203,7 @@ def _checked(value: SparkColumn, source: T.DataType, target: T.DataType, path: s
         return value.cast(target)
     tried = value.try_cast(target)
     message = F.concat(
-        F.lit(f"{MISFIT}column {path}: the value "),
+        F.lit(f"{MISFIT_MARKER}column {path}: the value "),
         value.cast("string"),
         F.lit(f" does not fit {target.simpleString()}"),
     )

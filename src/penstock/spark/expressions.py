@@ -14,7 +14,7 @@ def as_column(expression: str | SparkColumn) -> SparkColumn:
     return F.expr(expression) if isinstance(expression, str) else expression
 
 
-def quoted(name: str) -> str:
+def spark_quoted(name: str) -> str:
     """A name as Spark's SQL quotes it."""
     return "`" + name.replace("`", "``") + "`"
 

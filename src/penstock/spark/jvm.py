@@ -15,7 +15,7 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.types import StructType
 
-from penstock.spark.planning_errors import FAILED, noted
+from penstock.spark.planning_errors import FAILED, note_error
 
 _SOURCES = ("PlanningException", "FilterText", "CatalogFileIndex", "FollowFilters")
 _loaders: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -35,7 +35,7 @@ class _Function:
         try:
             return self._call(argument)
         except Exception as error:
-            return FAILED + noted(error)
+            return FAILED + note_error(error)
 
 
 def file_index(
@@ -104,7 +104,7 @@ def filter_text(frame: DataFrame, predicate: SparkColumn) -> str:
     return text
 
 
-def activate(spark: SparkSession) -> None:
+def activate_session(spark: SparkSession) -> None:
     """Make a session the one of this thread, which Spark asks for settings when it plans."""
     _jvm(spark).SparkSession.setActiveSession(spark._jsparkSession)
 

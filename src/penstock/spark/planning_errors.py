@@ -23,7 +23,7 @@ _numbers = itertools.count(1)
 _noted: OrderedDict[int, Exception] = OrderedDict()
 
 
-def noted(error: Exception) -> str:
+def note_error(error: Exception) -> str:
     """Keep an error for the caller, and return the message to throw in its place."""
     number = next(_numbers)
     _noted[number] = error

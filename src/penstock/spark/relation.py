@@ -65,7 +65,7 @@ def _frame(spark: SparkSession, index: Any, schema: StructType, file_format: Any
     return DataFrame(session.baseRelationToDataFrame(relation), spark)
 
 
-def records(files: Iterable[tuple[str, int, Sequence[object]]]) -> str:
+def file_records(files: Iterable[tuple[str, int, Sequence[object]]]) -> str:
     """Encode files as the index reads them: (path, size, constants)."""
     return _RECORD.join(
         _FIELD.join((to_uri(path), str(size), *(_NULL if value is None else _escaped(value) for value in constants)))

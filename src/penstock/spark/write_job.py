@@ -17,12 +17,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from penstock.partitioning import Day, Hour, Month, Transform, Year
 from penstock.schema.statistics import WrittenFile
 from penstock.schema.types import Type
-from penstock.spark.arrow_transfer import MOST_VARIABLE_BYTES, Decimals, handed_over, in_batches_of, with_decimals
-from penstock.spark.file_tasks import raised_by_tasks, writing_tasks
-from penstock.spark.jvm import activate, query_execution
+from penstock.spark.arrow_transfer import MOST_VARIABLE_BYTES, Decimals, in_batches_of, run_in_batches, with_decimals
+from penstock.spark.file_tasks import file_writing_job, original_errors
+from penstock.spark.jvm import activate_session, query_execution
 from penstock.spark.workers import map_in_workers
 from penstock.storage.parquet import WritePlan, write_files
-from penstock.storage.parquet.partitions import in_order
+from penstock.storage.parquet.partitions import sort_rows
 from penstock.storage.parquet.sort_expressions import SortExpressions
 
 Distribution = Literal["auto", "none", "partition"]
@@ -52,7 +52,7 @@ class PartitionKey:
 
 
 @dataclass(frozen=True)
-class Job:
+class WriteJob:
     """What every task does with its rows. A task with no more than `held_rows` gives them back instead of a file."""
 
     plan: WritePlan
@@ -81,7 +81,7 @@ class Job:
     ) -> tuple[pa.Table, pa.Int64Array | None]:
         """Rows that go to no file, sorted as a file would be: the table's columns, and the row ids if there are any."""
         rows = pa.Table.from_batches([self._with_keys(batch) for batch in batches])
-        rows = in_order(rows, self.plan.sort) if sort else rows
+        rows = sort_rows(rows, self.plan.sort) if sort else rows
         width = len(self.plan.columns)
         row_ids = rows.column(width).combine_chunks() if self.plan.row_ids else None
         return rows.select(range(width)), row_ids
@@ -101,10 +101,10 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Gathering:
+class GatherJob:
     """The rows that tasks have held, put together by one task: given back if they are few in all, else written."""
 
-    job: Job
+    job: WriteJob
     others: bool = False  # whether there are files already, so that the rows must become one too
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -149,25 +149,25 @@ class Written:
         return [file.path for file in self.files]
 
 
-def run(frame: DataFrame, job: Job) -> Written:
+def run_write_job(frame: DataFrame, job: WriteJob) -> Written:
     """Let the tasks write the rows. When the job fails, the files of all its tasks are removed."""
 
     def attempt(rows: DataFrame) -> Written:
-        with writing_tasks(rows.sparkSession, job.plan.directory, job.plan.write_id) as files:
+        with file_writing_job(rows.sparkSession, job.plan.directory, job.plan.write_id) as files:
             results = map_in_workers(rows, job, _RESULT)
-            written = gathered((gathering(results, Gathering(job)) if job.held_rows else results).collect())
-            files.tell(written.paths)
+            written = collect_written((gather_rows(results, GatherJob(job)) if job.held_rows else results).collect())
+            files.report(written.paths)
         return written
 
-    return handed_over(frame, attempt)
+    return run_in_batches(frame, attempt)
 
 
-def gathering(results: DataFrame, gather: Gathering) -> DataFrame:
+def gather_rows(results: DataFrame, gather: GatherJob) -> DataFrame:
     """Put the rows that tasks have held together, in one more task."""
     return map_in_workers(results.repartition(1), gather, _RESULT)
 
 
-def gathered(rows: Iterable[Row]) -> Written:
+def collect_written(rows: Iterable[Row]) -> Written:
     """Collect the results of tasks: files, and rows that were held."""
     told = list(rows)
     files = [pickle.loads(row.file) for row in told if row.file is not None]
@@ -185,8 +185,8 @@ def distributed(
     no more than a few, for each writes to every partition, or else shuffles. What was repartitioned or coalesced stays
     as it is.
     """
-    activate(frame.sparkSession)
-    with raised_by_tasks():  # Spark computes constant rows when it plans
+    activate_session(frame.sparkSession)
+    with original_errors():  # Spark computes constant rows when it plans
         return _distributed(frame, keys, target_file_size, distribution)
 
 

@@ -20,10 +20,10 @@ from penstock.delta.log.values import from_text, to_text
 from penstock.delta.reading.file_skipping import Skipping
 from penstock.predicates import Implication, Nothing, implied_by
 from penstock.schema.columns import Column
-from penstock.spark.expressions import quoted
+from penstock.spark.expressions import spark_quoted
 from penstock.spark.jvm import file_index
 from penstock.spark.pushdown import FilterRecorder, row_filters
-from penstock.spark.relation import ROW_INDEX, parquet_rows, records
+from penstock.spark.relation import ROW_INDEX, file_records, parquet_rows
 from penstock.spark.workers import map_in_workers
 from penstock.storage.paths import folder, is_local
 
@@ -106,14 +106,14 @@ class Scan:
         given = self.spark.createDataFrame(vectors, _VECTOR).repartition(tasks)
         gone = map_in_workers(given, _VectorReader(self.root), _POSITIONS)
         left = self._rows(numbers, True, with_position=True).join(gone, [FILE, POSITION], "left_anti")
-        names = [quoted(item.name) for item in self.schema.struct.fields]
+        names = [spark_quoted(item.name) for item in self.schema.struct.fields]
         return left.select(*names, *([FILE] if with_file else []))
 
     def _shown(self, item: T.StructField) -> SparkColumn:
         if item.name in self.schema.partition_columns:
             text = F.col(_constant(self.schema.partition_columns.index(item.name)))
             return F.unhex(text) if isinstance(item.dataType, T.BinaryType) else text.cast(item.dataType)
-        value = F.col(quoted(self.schema.physical_name(item)))
+        value = F.col(spark_quoted(self.schema.physical_name(item)))
         return value.cast(with_nulls(item.dataType)) if self.schema.mapping != "none" else value
 
     @property
@@ -145,7 +145,7 @@ class _Planner:
         implication = implied_by(_each(filters), columns)
         skipping = Skipping({}, paths)
         kept = (number for number in self.numbers if skipping.can_hold(self.scan.files[number], implication))
-        return records(
+        return file_records(
             (self.scan.path_of(self.scan.files[number]), self.scan.files[number].size, self.scan.constants_of(number))
             for number in kept
         )

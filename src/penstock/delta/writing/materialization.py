@@ -18,7 +18,7 @@ from penstock.delta.writing.file_copies import copy_with
 from penstock.delta.writing.verification import Finding, Report, check_file
 from penstock.errors import InvalidError, PenstockError
 from penstock.schema.columns import Column
-from penstock.spark.file_tasks import writing_tasks
+from penstock.spark.file_tasks import file_writing_job
 from penstock.spark.workers import map_in_workers
 from penstock.storage.filesystems import delete_file, make_directory, open_file
 from penstock.storage.parquet.names import new_file_name, new_write_id
@@ -116,10 +116,10 @@ def filled(scan: Scan, files: Sequence[AddFile]) -> Filling:
     write_id = new_write_id()
     own = columns[len(columns) - partitions :]
     job = FillJob(scan.root, own, _types(scan), scan.schema.mapping != "none", write_id)
-    with writing_tasks(scan.spark, scan.root, write_id) as written:
+    with file_writing_job(scan.spark, scan.root, write_id) as written:
         told: list[tuple[int, Copy | str]] = _run(scan, job, files)
         copies = [(files[number], copy) for number, copy in told if isinstance(copy, Copy)]
-        written.tell(copy.path for _, copy in copies)
+        written.report(copy.path for _, copy in copies)
     now = int(time.time() * 1000)
     pairs = [
         (file, replace(file, path=log_path(copy.path), size=copy.size, modification_time=now, data_change=False))

@@ -22,7 +22,7 @@ from penstock.errors import InvalidError
 from penstock.partitioning.texts import is_infinite
 from penstock.schema.columns import Column
 from penstock.schema.types import Order
-from penstock.storage.duckdb_sql import FROM_NANOSECONDS, duckdb_type, quoted, select_list
+from penstock.storage.duckdb_sql import FROM_NANOSECONDS, duckdb_quoted, duckdb_type, select_list
 
 _SOURCE = "penstock_rows"
 _FEW_VALUES = 64
@@ -167,9 +167,11 @@ def native(column: Column, type: pa.DataType, value: str) -> str:
             entries = f"list_transform(map_entries({value}), lambda e: struct_pack(k := {key}, v := {item}))"
             return f"CASE WHEN {value} IS NOT NULL THEN map_from_entries({entries}) END"
         case "struct":
-            shown = [(type.field(i).type, f"({value}).{quoted(type.field(i).name)}") for i in range(type.num_fields)]
+            shown = [
+                (type.field(i).type, f"({value}).{duckdb_quoted(type.field(i).name)}") for i in range(type.num_fields)
+            ]
             fields = ", ".join(
-                f"{quoted(child.name)} := {native(child, *field)}"
+                f"{duckdb_quoted(child.name)} := {native(child, *field)}"
                 for child, field in zip(column.children, shown, strict=True)
             )
             return f"CASE WHEN {value} IS NOT NULL THEN struct_pack({fields}) END"

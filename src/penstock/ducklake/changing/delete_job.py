@@ -24,7 +24,7 @@ from penstock.ducklake.files.delete_files import (
 )
 from penstock.ducklake.reading.pushed_filters import pushed_filters
 from penstock.ducklake.reading.table_scan import FILE, Contents, TableScan
-from penstock.spark.file_tasks import writing_tasks
+from penstock.spark.file_tasks import file_writing_job
 from penstock.spark.pushdown import covered_whole
 from penstock.spark.workers import map_in_workers
 from penstock.storage.parquet.names import new_write_id
@@ -90,10 +90,10 @@ def _by_file(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int | None, Po
 def remove_rows(places: DataFrame, job: RemovalJob) -> list[Removed]:
     """Let the tasks write the delete files of rows given by file and packed positions."""
     together = places.repartition(F.col(FILE)).sortWithinPartitions(FILE)
-    with writing_tasks(places.sparkSession, job.directory, job.write_id) as files:
+    with file_writing_job(places.sparkSession, job.directory, job.write_id) as files:
         found = map_in_workers(together, job, _RESULT).collect()
         removed: list[Removed] = [pickle.loads(row.removed) for row in found]
-        files.tell(one.delete.path for one in removed if one.delete)
+        files.report(one.delete.path for one in removed if one.delete)
     return removed
 
 

@@ -21,7 +21,7 @@ from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.reading.table_scan import FILE
 from penstock.ducklake.transaction import Transaction
 from penstock.spark.expressions import has_subquery
-from penstock.spark.kept_rows import keeping
+from penstock.spark.kept_rows import row_keeper
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def matching(transaction: Transaction, table: TargetTable, where: SparkColumn) -
     rows = found.frame.where(where)
     if whole:
         rows = rows.where(F.col(FILE).isNull() | ~F.col(FILE).isin(*whole))
-    with keeping() as keep:
+    with row_keeper() as keep:
         changed = change_rows(rows.select(*controls()), None, table.target.info.path, keep)
         return removal_of(transaction, table, changed, whole)
 

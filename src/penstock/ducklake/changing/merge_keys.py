@@ -17,7 +17,7 @@ from penstock.ducklake.changing.change_job import SOURCE_NAME
 from penstock.ducklake.reading.table_scan import ROW_ID, TARGET_NAME
 from penstock.errors import InvalidError, NotFoundError
 from penstock.schema.columns import Column, find_column
-from penstock.spark.expressions import quoted
+from penstock.spark.expressions import spark_quoted
 from penstock.spark.jvm import catalyst_column, query_execution
 
 _MOST_VALUES = 64  # that are listed one by one
@@ -61,7 +61,7 @@ def _same(name: str, columns: Sequence[Column], source: DataFrame, table: str) -
     if len(found) != 1:
         many = "two columns of that name" if found else f"only {', '.join(source.columns)}"
         raise InvalidError(f"the merge into {table} matches by {name!r}, and its source has {many}; rename one")
-    return F.col(f"{TARGET_NAME}.{quoted(target)}") == F.col(f"{SOURCE_NAME}.{quoted(found[0])}")
+    return F.col(f"{TARGET_NAME}.{spark_quoted(target)}") == F.col(f"{SOURCE_NAME}.{spark_quoted(found[0])}")
 
 
 def _of_target(name: str, columns: Sequence[Column]) -> str | None:

@@ -24,7 +24,7 @@ from penstock.predicates import implied_by
 from penstock.predicates.implication import Anything, Implication
 from penstock.schema.columns import Column, find_column
 from penstock.spark.column_assignment import assigned_values
-from penstock.spark.expressions import quoted
+from penstock.spark.expressions import spark_quoted
 from penstock.spark.jvm import filter_text
 from penstock.spark.kept_rows import Keep
 from penstock.spark.types import has_nanoseconds
@@ -167,7 +167,7 @@ class Merging:
                 f"table {self.table} has no column {unknown[0]!r}, which the source has; "
                 f"say which columns to {clause.action}, or drop it from the source"
             )
-        return {quoted(name): F.col(f"{SOURCE_NAME}.{quoted(name)}") for name in names}
+        return {spark_quoted(name): F.col(f"{SOURCE_NAME}.{spark_quoted(name)}") for name in names}
 
     def _hinted(self, source: DataFrame, rows: int) -> DataFrame:
         """The source, to be sent to every task if it is small: the target is then not shuffled."""

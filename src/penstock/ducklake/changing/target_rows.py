@@ -16,7 +16,7 @@ from penstock.ducklake.reading.row_conversion import Conversion, Reading, micros
 from penstock.ducklake.reading.table_scan import FILE, ROW_ID, TARGET_NAME, Contents, TableScan
 from penstock.errors import InvalidError
 from penstock.schema.columns import Column, find_column
-from penstock.spark.expressions import as_column, quoted
+from penstock.spark.expressions import as_column, spark_quoted
 from penstock.spark.types import has_nanoseconds
 
 ROW = "_penstock_row"
@@ -45,7 +45,7 @@ class TargetRows:
     def unchanged(self) -> list[SparkColumn]:
         """The values of the columns as they are."""
         return [
-            F.col(_full(i) if has_nanoseconds(column) else f"{TARGET_NAME}.{quoted(column.name)}")
+            F.col(_full(i) if has_nanoseconds(column) else f"{TARGET_NAME}.{spark_quoted(column.name)}")
             for i, column in enumerate(self.columns)
         ]
 
@@ -60,7 +60,7 @@ class TargetRows:
             seen.add(top.name)
             position = self.columns.index(top)
             if below:
-                value = values[position].withField(".".join(quoted(item.name) for item in below), value)
+                value = values[position].withField(".".join(spark_quoted(item.name) for item in below), value)
             values[position] = value
         return values
 
@@ -71,8 +71,8 @@ def target_rows(scan: TableScan, contents: Contents) -> TargetRows:
     names = [column.name for column in columns]
     frame = scan.frame(contents).toDF(*names, ROW, FILE, POSITION)
     if scan.layout.nanoseconds:
-        shown = [_CUT.shown(column, F.col(quoted(column.name))).alias(column.name) for column in columns]
-        full = [F.col(quoted(c.name)).alias(_full(i)) for i, c in enumerate(columns) if has_nanoseconds(c)]
+        shown = [_CUT.shown(column, F.col(spark_quoted(column.name))).alias(column.name) for column in columns]
+        full = [F.col(spark_quoted(c.name)).alias(_full(i)) for i, c in enumerate(columns) if has_nanoseconds(c)]
         frame = frame.select(*shown, ROW, FILE, POSITION, *full)
     if has_row_id(columns):
         frame = frame.withColumn(ROW_ID, F.col(ROW))

@@ -18,7 +18,7 @@ from penstock.schema.columns import Column
 from penstock.schema.statistics import ColumnStatistics
 from penstock.schema.types import Order, Type
 from penstock.storage.filesystems import open_file
-from penstock.storage.parquet.texts import Value, bounds
+from penstock.storage.parquet.texts import Value, bound_texts
 
 _PLAIN = {
     "BOOLEAN": "boolean", "INT32": "int32", "INT64": "int64", "FLOAT": "float32", "DOUBLE": "float64",
@@ -197,7 +197,7 @@ def _bounds(column: Column, field: FileField, stated: Sequence[pq.Statistics | N
     if not pairs or any(value != value for pair in pairs for value in pair):
         return None, None
     try:
-        return bounds(column.type, min(low for low, _ in pairs), max(high for _, high in pairs))
+        return bound_texts(column.type, min(low for low, _ in pairs), max(high for _, high in pairs))
     except UnicodeDecodeError:  # a text that was cut inside a character
         return None, None
 

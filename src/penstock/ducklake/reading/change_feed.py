@@ -28,7 +28,7 @@ from penstock.ducklake.reading.table_scan import (
     row_id,
     without,
 )
-from penstock.spark.expressions import quoted
+from penstock.spark.expressions import spark_quoted
 
 Feed = Literal["changes", "insertions", "deletions"]
 # Names that no column of a table has, until the last step.
@@ -120,10 +120,10 @@ class ChangeFeed:
         columns = [column.name for column in self.scan.layout.columns]
         named = [F.col(internal).alias(name) for name, internal in own.items()]
         if frames:
-            return reduce(DataFrame.union, frames).select(*named, *(F.col(quoted(name)) for name in columns))
+            return reduce(DataFrame.union, frames).select(*named, *(F.col(spark_quoted(name)) for name in columns))
         nothing = self.scan.spark.createDataFrame([], self.scan.schema)
         values = [F.lit(None).cast("string" if name == "change_type" else "bigint").alias(name) for name in own]
-        return nothing.select(*values, *(F.col(quoted(name)) for name in columns))
+        return nothing.select(*values, *(F.col(spark_quoted(name)) for name in columns))
 
 
 def _frame(rows: DataFrame, snapshot: SparkColumn, number: SparkColumn, shown: Sequence[SparkColumn]) -> DataFrame:

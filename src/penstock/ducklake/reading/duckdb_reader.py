@@ -15,7 +15,7 @@ from penstock.ducklake.model.files import DataFile
 from penstock.ducklake.reading.column_layout import ColumnLayout
 from penstock.ducklake.reading.duckdb_rows import as_spark_expects
 from penstock.storage.duckdb_files import connect, read_parquet
-from penstock.storage.duckdb_sql import quoted, select_list
+from penstock.storage.duckdb_sql import duckdb_quoted, select_list
 
 DUCKDB_FILE = (
     T.StructType()
@@ -34,7 +34,7 @@ Reader = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 def duckdb_file(file: DataFile, layout: ColumnLayout, seal: Seal) -> tuple[object, ...]:
     """A file's row of `DUCKDB_FILE`: how to read it, and the SQL that brings its rows into the table's shape."""
     written = columns_at(layout.history, At(file.begin_snapshot))
-    values = {column.id: quoted(column.name) for column in written}
+    values = {column.id: duckdb_quoted(column.name) for column in written}
     select = select_list(layout.columns, written, values, nanoseconds=layout.nanoseconds)
     return (file.id, file.row_id_start, file.changed_in, file.path, seal.close(file.encryption_key, file.path), select)
 

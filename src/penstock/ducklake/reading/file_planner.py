@@ -13,7 +13,7 @@ from penstock.ducklake.model.files import DataFile, FileGroup
 from penstock.partitioning import PartitionSpec
 from penstock.predicates import implied_by
 from penstock.schema.columns import Column
-from penstock.spark.relation import records
+from penstock.spark.relation import file_records
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class FilePlanner:
     opaque: frozenset[int] = frozenset()  # columns that must not prune
 
     def __call__(self, filters: str) -> str:
-        return records((file.path, file.size, self.constants_of(file)) for file in self.files_for(filters))
+        return file_records((file.path, file.size, self.constants_of(file)) for file in self.files_for(filters))
 
     def files_for(self, filters: str) -> list[DataFile]:
         """The files that can hold a row that passes the filters."""

@@ -13,7 +13,7 @@ from penstock.ducklake.writing.duckdb_expressions import calculator, functions, 
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.schema.types import parse_type
-from penstock.storage.duckdb_sql import duckdb_type, quoted, text_literal
+from penstock.storage.duckdb_sql import duckdb_quoted, duckdb_type, text_literal
 
 _UNKNOWN = "unknown"
 
@@ -65,20 +65,20 @@ def definitions(macros: Iterable[Macro], used: Collection[str], schemas: Collect
         bodies = [one.sql for macro, ones in scalar if macro.name.lower() in found for one in ones]
         needed = needed.union(*map(functions, bodies))
     chosen = [(macro, ones) for macro, ones in scalar if ones and macro.name.lower() in found]
-    made = dict.fromkeys(f"CREATE SCHEMA IF NOT EXISTS {quoted(macro.schema)}" for macro, _ in chosen)
+    made = dict.fromkeys(f"CREATE SCHEMA IF NOT EXISTS {duckdb_quoted(macro.schema)}" for macro, _ in chosen)
     return (*made, *(_definition(macro, ones, schemas) for macro, ones in chosen))
 
 
 def _definition(macro: Macro, implementations: Iterable[MacroImplementation], schemas: Collection[str]) -> str:
     bodies = [f"({_parameters(one)}) AS {without_catalogs(one.sql, schemas)}" for one in implementations]
-    return f"CREATE MACRO {quoted(macro.schema)}.{quoted(macro.name)}{', '.join(bodies)}"
+    return f"CREATE MACRO {duckdb_quoted(macro.schema)}.{duckdb_quoted(macro.name)}{', '.join(bodies)}"
 
 
 def _parameters(implementation: MacroImplementation) -> str:
     return ", ".join(
-        quoted(one.name)
+        duckdb_quoted(one.name)
         if one.default_value in (None, "NULL")
-        else f"{quoted(one.name)} := CAST({text_literal(one.default_value or '')} AS"
+        else f"{duckdb_quoted(one.name)} := CAST({text_literal(one.default_value or '')} AS"
         f" {_type(one.default_value_type or _UNKNOWN, one.name)})"
         for one in implementation.parameters
     )

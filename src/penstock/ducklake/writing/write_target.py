@@ -19,8 +19,8 @@ from penstock.ducklake.writing.sort_order import Sorting, plain_column, with_sor
 from penstock.partitioning import PartitionSpec, directory_names
 from penstock.schema.columns import Column
 from penstock.spark.arrow_transfer import with_decimals_as_longs
-from penstock.spark.expressions import quoted
-from penstock.spark.write_job import Distribution, Job, PartitionKey, distributed, grouping
+from penstock.spark.expressions import spark_quoted
+from penstock.spark.write_job import Distribution, PartitionKey, WriteJob, distributed, grouping
 from penstock.storage.parquet import WritePlan
 
 
@@ -81,7 +81,7 @@ def job_for(
     *,
     row_id: str | None = None,
     others: Sequence[str] = (),
-) -> tuple[Job, DataFrame]:
+) -> tuple[WriteJob, DataFrame]:
     """Make the job that writes rows, and bring the rows to it: with what it needs, on as many tasks as it takes.
 
     The first columns of the rows are the table's. The rows that come out have those, the row id where one is named,
@@ -112,7 +112,7 @@ def job_for(
     if target.option("per_thread_output") == "true" and distribution == "auto":
         distribution = "none"
     spread = distributed(carried, _grouping(target, carried), plan.options.target_file_size, distribution)
-    return Job(plan, keys, target.inlined_rows, decimals, sorting.computed), spread
+    return WriteJob(plan, keys, target.inlined_rows, decimals, sorting.computed), spread
 
 
 def _partition_keys(target: WriteTarget) -> tuple[PartitionKey, ...]:
@@ -127,4 +127,4 @@ def _grouping(target: WriteTarget, rows: DataFrame) -> list[SparkColumn]:
     if target.spec is None:
         return []
     names = {column.id: name for column, name in zip(target.columns, rows.columns, strict=False)}
-    return [grouping(field.transform, F.col(quoted(names[field.column_id]))) for field in target.spec.fields]
+    return [grouping(field.transform, F.col(spark_quoted(names[field.column_id]))) for field in target.spec.fields]

@@ -18,7 +18,7 @@ from penstock.lance.format.store import Store
 from penstock.lance.reading.leaf_scan import Scan
 from penstock.lance.writing.statements import each
 from penstock.lance.writing.write_job import ROWS_PER_FILE, new_write_id
-from penstock.spark.file_tasks import writing_tasks
+from penstock.spark.file_tasks import file_writing_job
 from penstock.spark.workers import map_in_workers
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def compact(manifest: Manifest, scan: Scan, rows_per_fragment: int = ROWS_PER_FI
         return None
     spark = scan.spark
     given = spark.createDataFrame(tasks, _TASK).repartition(len(tasks))
-    with writing_tasks(spark, None, new_write_id()):
+    with file_writing_job(spark, None, new_write_id()):
         done = map_in_workers(given, CompactJob(scan.store, versions), _RESULT).collect()
     results: dict[str, list[str]] = defaultdict(list)
     for row in done:

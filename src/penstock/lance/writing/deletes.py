@@ -24,9 +24,9 @@ from penstock.lance.reading.leaf_reader import fragment_of
 from penstock.lance.reading.leaf_scan import ADDRESS, LEAF, Scan, pushed
 from penstock.lance.writing.statements import each
 from penstock.lance.writing.write_job import new_write_id
-from penstock.spark.arrow_transfer import handed_over
+from penstock.spark.arrow_transfer import run_in_batches
 from penstock.spark.expressions import as_column, has_subquery
-from penstock.spark.file_tasks import writing_tasks
+from penstock.spark.file_tasks import file_writing_job
 from penstock.spark.pushdown import covered_whole
 from penstock.spark.workers import map_in_workers
 
@@ -112,10 +112,10 @@ def _thinned(scan: Scan, predicate: SparkColumn, whole: Sequence[Leaf]) -> list[
     job = DeleteJob(scan.store, {leaf.object_id: (leaf.location, _version(leaf)) for leaf in partial.leaves})
 
     def attempt(rows: DataFrame) -> list[Row]:
-        with writing_tasks(scan.spark, None, new_write_id()):
+        with file_writing_job(scan.spark, None, new_write_id()):
             return map_in_workers(rows, job, _RESULT).collect()
 
-    told = handed_over(together, attempt)
+    told = run_in_batches(together, attempt)
     by_leaf: dict[str, list[Any]] = defaultdict(list)
     for row in told:
         by_leaf[row.leaf].append(row)

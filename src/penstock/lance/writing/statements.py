@@ -22,7 +22,7 @@ from penstock.lance.format.manifest import Entry, Manifest
 from penstock.lance.format.store import Store
 from penstock.lance.reading.leaf_scan import Scan
 from penstock.lance.writing.write_job import WriteJob, WrittenLeaf, new_write_id, run
-from penstock.spark.column_assignment import assigned
+from penstock.spark.column_assignment import assigned_rows
 from penstock.spark.write_job import Distribution
 from penstock.storage.filesystems import delete_file
 
@@ -109,7 +109,7 @@ def _assigned(scan: Scan, frame: DataFrame) -> DataFrame:
             raise InvalidError(
                 f"namespace {scan.name}: column {item.name!r} takes no NULL, and the DataFrame does not give it"
             )
-    return assigned(frame, scan.columns, scan.name, by_name=True)
+    return assigned_rows(frame, scan.columns, scan.name, by_name=True)
 
 
 def _version(scan: Scan, leaf: Leaf) -> int | None:

@@ -29,8 +29,8 @@ from penstock.lance.format.store import Store
 from penstock.lance.reading.array_conversion import convert, missing
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
-from penstock.spark.arrow_transfer import handed_over, in_batches_of
-from penstock.spark.file_tasks import writing_tasks
+from penstock.spark.arrow_transfer import in_batches_of, run_in_batches
+from penstock.spark.file_tasks import file_writing_job
 from penstock.spark.workers import map_in_workers
 from penstock.spark.write_job import Distribution, distributed, grouping
 from penstock.storage.filesystems import (
@@ -41,7 +41,7 @@ from penstock.storage.filesystems import (
     open_file,
     open_output,
 )
-from penstock.storage.parquet.partitions import split
+from penstock.storage.parquet.partitions import split_by_partition
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -92,7 +92,7 @@ class WriteJob:
     def _written(self, batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenLeaf]:
         held: dict[Values, list[pa.RecordBatch]] = {}
         for batch in batches:
-            for values, rows in split(batch, self._keys(batch)):
+            for values, rows in split_by_partition(batch, self._keys(batch)):
                 held.setdefault(values, []).append(rows)
             while sum(map(_size, held.values())) > _HELD_BYTES:
                 fullest = max(held, key=lambda values: _size(held[values]))
@@ -176,11 +176,11 @@ def run(frame: DataFrame, job: WriteJob, distribution: Distribution, columns: Se
     spread = distributed(frame, keys, _FRAGMENT_BYTES, distribution)
 
     def attempt(rows: DataFrame) -> list[WrittenLeaf]:
-        with journal(job.store, job.write_id) as told, writing_tasks(rows.sparkSession, None, job.write_id):
+        with journal(job.store, job.write_id) as told, file_writing_job(rows.sparkSession, None, job.write_id):
             told += [pickle.loads(row.written) for row in map_in_workers(rows, job, _RESULT).collect()]
         return told
 
-    return handed_over(spread, attempt)
+    return run_in_batches(spread, attempt)
 
 
 def _source(columns: Mapping[str, SparkColumn], path: Sequence[str]) -> SparkColumn:

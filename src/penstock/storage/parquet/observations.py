@@ -72,7 +72,7 @@ class Observations:
         self.bounds[column_id] = least, greatest
 
 
-def beside_footer(columns: tuple[Column, ...]) -> Observations:
+def footer_observations(columns: tuple[Column, ...]) -> Observations:
     """Observations of what our footers lack: all of floats, long texts, the NULLs of geometries."""
     return Observations(
         columns,
@@ -81,7 +81,7 @@ def beside_footer(columns: tuple[Column, ...]) -> Observations:
     )
 
 
-def beside_copy(columns: tuple[Column, ...]) -> Observations:
+def copy_observations(columns: tuple[Column, ...]) -> Observations:
     """Observations of what DuckDB's COPY may return wrong: counts of nested values, NaN, bounds of long decimals."""
     return Observations(
         columns,

@@ -15,7 +15,9 @@ from penstock.storage.parquet.files import PartitionValues
 from penstock.storage.parquet.plan import SortColumn
 
 
-def split(batch: pa.RecordBatch, keys: Sequence[pa.Array]) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
+def split_by_partition(
+    batch: pa.RecordBatch, keys: Sequence[pa.Array]
+) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
     """Split rows by partition, in their order; no part keeps the memory of another alive."""
     if not keys:
         yield (), batch
@@ -40,7 +42,7 @@ def _codes(keys: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
     return codes
 
 
-def in_order(rows: pa.Table, sort: Sequence[SortColumn]) -> pa.Table:
+def sort_rows(rows: pa.Table, sort: Sequence[SortColumn]) -> pa.Table:
     """Sort rows as DuckDB sorts: NaN is greater than every number."""
     if not sort:
         return rows

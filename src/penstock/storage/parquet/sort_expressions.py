@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from penstock.schema.columns import Column
 from penstock.storage.duckdb_files import connect
-from penstock.storage.duckdb_sql import duckdb_type, quoted, stored_list, text_literal
+from penstock.storage.duckdb_sql import duckdb_quoted, duckdb_type, stored_list, text_literal
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class SortExpressions:
 
     def refusal(self) -> str | None:
         """Why DuckDB cannot compute them either, if it cannot."""
-        definition = ", ".join(f"{quoted(column.name)} {duckdb_type(column)}" for _, column in self.columns)
+        definition = ", ".join(f"{duckdb_quoted(column.name)} {duckdb_type(column)}" for _, column in self.columns)
         try:
             with connect() as connection:
                 for statement in self.macros:

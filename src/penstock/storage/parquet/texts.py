@@ -33,7 +33,7 @@ _SHAPES = (
 _DIMENSIONS = ("", "_z", "_m", "_zm")
 
 
-def bounds(kind: Type, minimum: Value, maximum: Value) -> tuple[str | None, str | None]:
+def bound_texts(kind: Type, minimum: Value, maximum: Value) -> tuple[str | None, str | None]:
     """The texts of the least and the greatest value; both None where a long greatest one has no short upper bound."""
     if kind.name != "uuid" and isinstance(minimum, bytes) and isinstance(maximum, bytes):
         greatest = _cut_maximum(maximum, _HIGHEST_BYTE[kind.order])

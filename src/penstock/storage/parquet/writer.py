@@ -13,7 +13,7 @@ from penstock.storage.filesystems import delete_file, list_files
 from penstock.storage.parquet.duckdb_writer import DuckDBFile
 from penstock.storage.parquet.files import ArrowFile, OpenFile, PartitionValues
 from penstock.storage.parquet.names import is_of_write
-from penstock.storage.parquet.partitions import in_order, split
+from penstock.storage.parquet.partitions import sort_rows, split_by_partition
 from penstock.storage.parquet.plan import WritePlan, check_writable
 from penstock.storage.parquet.schema import needs_duckdb
 from penstock.storage.parquet.spill import Spill
@@ -137,7 +137,7 @@ class _Writer:
         first = self._plan.written_width
         keys = batch.columns[first : first + len(self._plan.partition_names)]
         row_size = batch.nbytes / batch.num_rows
-        for values, rows in split(batch, keys):
+        for values, rows in split_by_partition(batch, keys):
             partition = self._partitions.setdefault(values, _Partition(values))
             size = int(rows.num_rows * row_size) + batch.num_columns * _ARRAY_OVERHEAD
             partition.add(rows, size)
@@ -182,7 +182,7 @@ class _Writer:
             return
         full = rows.num_rows - rows.num_rows % self._plan.options.row_group_size
         count = full if full and not everything and not self._at_once else rows.num_rows
-        for piece in self._pieces(in_order(rows.slice(0, count), self._plan.sort)):
+        for piece in self._pieces(sort_rows(rows.slice(0, count), self._plan.sort)):
             file = self._file(partition)
             file.write(piece)
             if not file.appends or file.size >= self._plan.options.target_file_size:
