@@ -17,7 +17,7 @@ import penstock.ducklake.changing.deletes
 import penstock.ducklake.writing.write_target
 from penstock.spark import file_tasks
 from penstock.ducklake.changing.delete_job import RemovalJob
-from penstock.spark.write_job import Job
+from penstock.spark.write_job import WriteJob
 from pyspark import TaskContext
 from support.small_sessions import SMALL
 
@@ -28,7 +28,7 @@ def die():
         os.kill(os.getpid(), 9)
 
 
-class DyingJob(Job):
+class DyingJob(WriteJob):
     def files(self, batches):
         written = list(super().files(batches))
         die()
@@ -52,7 +52,7 @@ with penstock.attach(sys.argv[1], data_path=sys.argv[2], spark=spark) as lake:
     rows = spark.range(0, 1000, 1, 2).selectExpr("id", "id % 2 AS p")
     table.append(rows)
     assert not swept, "nothing failed, and files were looked for"
-    penstock.ducklake.writing.write_target.Job = DyingJob
+    penstock.ducklake.writing.write_target.WriteJob = DyingJob
     table.append(rows)
     penstock.ducklake.changing.deletes.RemovalJob = DyingRemoval
     table.update({"id": "-id"}, "id % 10 = 1")

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from penstock import Snapshot
 from penstock.ducklake.changing import change_job
 from penstock.spark import write_job
-from penstock.spark.write_job import Written, gathered
+from penstock.spark.write_job import Written, collect_written
 from support.catalogs import Catalog
 from support.compare import assert_same_tables, query
 from support.reference import METADATA
@@ -68,7 +68,7 @@ def test_rows_beyond_the_limit_never_visit_the_driver(
         told = list(rows)
         blobs = [row.rows for row in told if row.rows is not None]
         visited.append(sum(batch.num_rows for blob in blobs for batch in pa.ipc.open_stream(blob)))
-        return gathered(told)
+        return collect_written(told)
 
     for module in (write_job, change_job):
         monkeypatch.setattr(module, "gathered", noted)

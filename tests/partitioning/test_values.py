@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.partitioning import Bucket, Day, Hour, Identity, Month, Transform, Year, parse_transform
-from penstock.partitioning.arrow import stored
+from penstock.partitioning.arrow import stored_form
 from penstock.partitioning.texts import text
 from penstock.predicates.calendar import DAY, days_of
 from penstock.schema.types import Order, Type, parse_type
@@ -228,9 +228,9 @@ def test_rounding_near_the_ends_of_time(name: str, unit: int) -> None:
     below = whole + unit // 2 - 1
     numbers = [below, -below, whole - unit // 2, unit // 2, -unit // 2, unit // 2 - 1, 2**63 - 1, None]
     rounded = [whole, -whole, whole, unit, -unit, 0, 2**63 - 1, None]
-    assert stored(pa.array(numbers, pa.timestamp("us")), type).to_pylist() == rounded
+    assert stored_form(pa.array(numbers, pa.timestamp("us")), type).to_pylist() == rounded
     with pytest.raises(InvalidError, match="past the last"):
-        stored(pa.array([below + 1], pa.timestamp("us")), type)
+        stored_form(pa.array([below + 1], pa.timestamp("us")), type)
 
 
 def test_values_that_cannot_be_told_are_refused() -> None:

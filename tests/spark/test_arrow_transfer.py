@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import penstock
-from penstock.spark.arrow_transfer import handed_over, in_batches_of
-from penstock.spark.file_tasks import raised_by_tasks
+from penstock.spark.arrow_transfer import in_batches_of, run_in_batches
+from penstock.spark.file_tasks import original_errors
 
 MEGABYTE = 2**20
 WIDE = {
@@ -46,10 +46,10 @@ def batches(frame: DataFrame) -> tuple[list[tuple[int, int]], list[DataFrame]]:
 
     def attempt(rows: DataFrame) -> list[tuple[int, int]]:
         attempts.append(rows)
-        with raised_by_tasks():
+        with original_errors():
             return [tuple(row) for row in rows.mapInArrow(_sizes, "rows bigint, bytes bigint").collect()]
 
-    return handed_over(frame, attempt), attempts
+    return run_in_batches(frame, attempt), attempts
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from penstock.delta.log.table_log import TableLog
 from penstock.delta.reading.partition_column_checks import Finding, check_file
 from penstock.delta.writing.file_writer import FileWriter
 from penstock.errors import ConflictError
-from penstock.spark.write_job import Job
+from penstock.spark.write_job import WriteJob
 from penstock.storage import filesystems
 from penstock.storage.parquet import FileOptions, WritePlan
 from support.duckdb_connection import duckdb_with
@@ -99,7 +99,7 @@ class Writer:
             field_ids=False,
             folder=partition_directory,
         )
-        files = Job(plan, writer._keys(columns)).files([pa.RecordBatch.from_arrays(arrays, schema=ARROW)])
+        files = WriteJob(plan, writer._keys(columns)).files([pa.RecordBatch.from_arrays(arrays, schema=ARROW)])
         return [writer._added(file, columns, True) for file in files]
 
     def commit(self, base: LogSnapshot, added: list[AddFile], txn: tuple[str, int] | None = None) -> Committed:

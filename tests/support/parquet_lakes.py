@@ -10,7 +10,7 @@ import pyarrow as pa
 from penstock.schema.columns import Column
 from penstock.schema.statistics import ColumnStatistics, WrittenFile
 from penstock.schema.types import parse_type
-from penstock.storage.duckdb_sql import quoted, select_list
+from penstock.storage.duckdb_sql import duckdb_quoted, select_list
 from penstock.storage.parquet import FileOptions, WritePlan, write_files
 from support.catalogs import Catalog
 from support.reference import METADATA, Reference, quote
@@ -37,7 +37,7 @@ def columns_of(reference: Reference, table: str) -> tuple[Column, ...]:
 def shown_rows(reference: Reference, table: str, nanoseconds: bool = False) -> pa.Table:
     """The rows of a table in the types that Penstock shows."""
     columns = columns_of(reference, table)
-    values = {column.id: quoted(column.name) for column in columns}
+    values = {column.id: duckdb_quoted(column.name) for column in columns}
     select = select_list(columns, columns, values, nanoseconds=nanoseconds)
     rows: pa.Table = reference.connection.execute(f"SELECT {select} FROM {table}").to_arrow_table()
     return rows

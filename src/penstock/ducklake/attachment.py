@@ -1,4 +1,4 @@
-"""An attached lake as its tables, merges and statements share it."""
+"""Holds what the tables, merges and statements of an attached lake share: catalog, session, transactions."""
 
 from __future__ import annotations
 

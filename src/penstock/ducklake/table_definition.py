@@ -23,7 +23,7 @@ from penstock.ducklake.writing.sort_order import check_sort_keys, parse_sort_key
 from penstock.ducklake.writing.table_schemas import new_column, type_of
 from penstock.partitioning import PartitionSpec
 from penstock.schema.columns import Column, find_column
-from penstock.spark.expressions import quoted
+from penstock.spark.expressions import spark_quoted
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class TableDefinition(ABC):
         with self._attachment.statement() as transaction:
             names = schema_evolution.parse_path(path)
             column = schema_evolution.find_at(self.columns, names)
-            nulls = len(names) == 1 and not self.read().where(F.col(quoted(column.name)).isNull()).isEmpty()
+            nulls = len(names) == 1 and not self.read().where(F.col(spark_quoted(column.name)).isNull()).isEmpty()
             self._change(transaction, lambda columns, _: schema_evolution.set_not_null(columns, path, has_nulls=nulls))
             transaction.staging.checked.add(self._info(transaction.shown()).id)
         return transaction.snapshot

@@ -1,4 +1,4 @@
-"""How rows become partitions: transforms, specifications, and what a predicate says about a partition's value."""
+"""Turns rows into partitions: transforms, specifications, and what a predicate says about a partition's value."""
 
 from penstock.partitioning.buckets import DUCKLAKE, Hashing
 from penstock.partitioning.hashes import MURMUR3

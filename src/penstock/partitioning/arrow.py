@@ -1,4 +1,4 @@
-"""Columns as Spark hands them over in Arrow, in the one form that transforms compute on."""
+"""Brings columns, as Spark hands them over in Arrow, into the one form that transforms compute on."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _USUAL = {  # the years that Arrow's calendar surely knows
 _USUAL_NANOSECONDS = (1 - INFINITE_TIME, INFINITE_TIME - 1)  # all but the infinities
 
 
-def stored(array: pa.Array, type: Type) -> pa.Array:
-    """The array in its type's one form.
+def stored_form(array: pa.Array, type: Type) -> pa.Array:
+    """Convert an array, as Spark hands it over, to the one form of its type.
 
     That is numbers for all times: days of dates, microseconds since 1970 (UTC) or midnight of the others, nanoseconds
     of timestamp_ns. Integers are int64, but uint64 a decimal and 128-bit ones a double; the rest is Spark's own form.
@@ -73,7 +73,7 @@ def instants(array: pa.Array, type: Type) -> pa.Array:
 
 
 def in_units(numbers: pa.Array, type: Type) -> pa.Array:
-    """Microseconds of whole units of a timestamp_s or timestamp_ms as those units."""
+    """Microseconds of a timestamp_s or timestamp_ms as whole units of the type."""
     return _finite(numbers, lambda micros: pc.divide(micros, COARSE[type.name]))
 
 

@@ -1,4 +1,4 @@
-"""Buckets: what a way to hash has to tell, and DuckLake's way: which bytes of each type its Murmur3 is of."""
+"""Computes DuckLake's buckets, and defines what every way of hashing values into buckets offers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SAME_HASH = (
 
 
 class Hashing(ABC):
-    """A way from values to buckets. Timestamps are microseconds, but for timestamp_ns nanoseconds."""
+    """Assigns values to buckets. Timestamps are microseconds, but for timestamp_ns nanoseconds."""
 
     @abstractmethod
     def buckets(self, values: Sequence[Scalar], type: Type, count: int) -> list[int]:
@@ -47,7 +47,7 @@ class Hashing(ABC):
 
     @abstractmethod
     def seen(self, type: Type) -> Type | None:
-        """The type as which values that Spark sees have the buckets of the stored ones, or None where they do not."""
+        """The type to hash values as that Spark shows, to get the stored ones' buckets; None where there is none."""
 
     def check(self, column: Column, described: str) -> None:
         """Refuse a column, in a transform so described, of a type that is not hashed."""

@@ -1,4 +1,4 @@
-"""The hash of Lance's partitions: Murmur3 (x86, 32 bits, seed 0) of the bytes that Iceberg hashes."""
+"""Computes the hash of Lance's partitions: Murmur3 (x86, 32 bits, seed 0) of the bytes that Iceberg hashes."""
 
 from __future__ import annotations
 

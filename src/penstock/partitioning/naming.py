@@ -1,4 +1,4 @@
-"""The directories of partitioned files, `name=value` for each field of the spec, as DuckDB's extension names them."""
+"""Names the directories of partitioned files, `name=value` for each field of the spec, as DuckDB's extension does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitionings as users write them: `region`, `"odd name"`, `bucket(16, id)`, `month(ts)`; and as DuckLake does."""
+"""Parses partitionings as users write them: `"odd name"`, `bucket(16, id)`, `month(ts)`; and as DuckLake does."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def parse_partition_field(text: str) -> tuple[tuple[str, ...], Transform]:
 
 @dataclass(frozen=True)
 class _Language:
-    """What can be written of a system's partitionings."""
+    """The transforms that can be written in a system's partitionings."""
 
     system: str
     ways: str

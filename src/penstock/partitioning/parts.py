@@ -1,4 +1,4 @@
-"""The calendar parts of dates, times, timestamps and intervals, as partition transforms."""
+"""Defines the transforms that take the calendar parts of dates, times, timestamps and intervals."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""From sets of values to sets of partition values: the arithmetic that the transforms' projections share."""
+"""Maps sets of values to sets of partition values: the arithmetic that the transforms' projections share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 from penstock.predicates.calendar import DAY, date_of
-from penstock.predicates.domains import Grid, grid, whole
+from penstock.predicates.domains import Grid, grid, whole_numbers
 from penstock.predicates.values import Cut, Interval, Scalar, ValueSet
 from penstock.schema.types import Order, Type
 
@@ -13,7 +13,7 @@ MOST_POINTS = 1000
 
 
 def in_micros(one: Interval, type: Type) -> Interval:
-    """The microseconds that a row in an interval of its column can have its parts of."""
+    """The interval as microseconds of which a row's calendar parts are taken."""
     unit = DAY if type.order is Order.DATE else 1
     later = 1 if type.name == "timestamp_ns" else 0
     low = None if one.low is None else Cut(one.low.value * unit)
@@ -45,7 +45,7 @@ def _step_values(steps: Grid, first: int, end: int) -> Iterator[Scalar]:
 
 
 def monotone(one: Interval, part: Callable[[int], int]) -> Interval:
-    """The parts of half-open microseconds, under a part that never falls."""
+    """The parts of half-open microseconds, for a part that never falls as time goes on."""
     low = None if one.low is None else Cut(part(one.low.value))
     high = None if one.high is None else Cut(part(one.high.value - 1) + 1)
     return Interval(low, high)
@@ -82,10 +82,11 @@ def cyclic(micros: ValueSet, number: Callable[[int], int], length: int, part: Ca
         if low is None or high is None or high.value - low.value >= length:
             return None
         found.update(part(unit) for unit in range(low.value, high.value))
-    return whole(ValueSet.points(found, null=micros.null))
+    return whole_numbers(ValueSet.points(found, null=micros.null))
 
 
 def month_number(micros: int) -> int:
+    """The month of a time in microseconds since 1970, counted from the year 0."""
     year, month, _ = date_of(micros // DAY)
     return year * 12 + month - 1
 

@@ -1,4 +1,4 @@
-"""A table's partitioning: which column goes through which transform, in which place of the key."""
+"""Defines a table's partitioning: which column goes through which transform, in which place of the key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a value, letter for letter as DuckDB's extension writes it in the catalog and hashes it; and back."""
+"""Writes values as text, letter for letter as DuckDB's extension does in the catalog and in hashes, and reads them."""
 
 from __future__ import annotations
 

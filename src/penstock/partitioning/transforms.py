@@ -1,4 +1,4 @@
-"""Partition transforms: from a value to that of its partition, and from a set of values to the partitions to read."""
+"""Defines the transforms: from a value to that of its partition, and from a set of values to the partitions to read."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 from pyiceberg_core import transform as iceberg
 
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.partitioning.arrow import plain, stored
+from penstock.partitioning.arrow import plain, stored_form
 from penstock.partitioning.buckets import DUCKLAKE, Hashing
 from penstock.partitioning.hashes import MURMUR3, hash_text, hash_texts
 from penstock.partitioning.projection import MOST_POINTS, multiples, points, prefixes
 from penstock.partitioning.texts import texts
-from penstock.predicates.domains import Grid, grid, whole
+from penstock.predicates.domains import Grid, grid, whole_numbers
 from penstock.predicates.values import Scalar, ValueSet
 from penstock.schema.columns import Column
 from penstock.schema.types import Order, Type
@@ -49,7 +49,7 @@ class Transform(ABC):
             return pa.concat_arrays(chunks) if chunks else pa.array([], pa.string())
         if pa.types.is_dictionary(array.type):
             return self.values(array.dictionary, type).take(array.indices)
-        return self._texts(stored(array, type), type).cast(pa.string())
+        return self._texts(stored_form(array, type), type).cast(pa.string())
 
     def combined(self, arrays: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[Type]) -> pa.StringArray:
         """The partition values, as `values` has them, of the columns that this transform takes together."""
@@ -157,7 +157,7 @@ class Bucket(Transform):
         if alone is None:
             return None
         found, seen = alone
-        return whole(ValueSet.points(set(self.hashing.buckets(found, seen, self.count)), null=values.null))
+        return whole_numbers(ValueSet.points(set(self.hashing.buckets(found, seen, self.count)), null=values.null))
 
     def __str__(self) -> str:
         return f"bucket({self.count})"
@@ -257,7 +257,7 @@ class Hash(Transform):
             return super().combined(arrays, types)
         for type in types:
             self.check(Column(0, "x", type, 0))
-        return hash_texts([stored(plain(array), type) for array, type in zip(arrays, types, strict=True)], types)
+        return hash_texts([stored_form(plain(array), type) for array, type in zip(arrays, types, strict=True)], types)
 
     def check(self, column: Column) -> None:
         super().check(column)

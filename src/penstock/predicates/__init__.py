@@ -1,4 +1,4 @@
-"""What Spark's filters say about a column's values, without Spark and without a database."""
+"""Works out what Spark's filters say about a column's values, without Spark and without a database."""
 
 from penstock.predicates.filters import implied_by
 from penstock.predicates.implication import And, Anything, ColumnIn, Implication, Nothing, Or

@@ -1,4 +1,4 @@
-"""The proleptic Gregorian calendar in integers, for years far outside those of `datetime`."""
+"""Counts days in the proleptic Gregorian calendar, in integers, for years far outside those of `datetime`."""
 
 from __future__ import annotations
 

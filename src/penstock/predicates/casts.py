@@ -1,4 +1,4 @@
-"""Sets of cast values, seen through the cast: which values of the column can land in the set."""
+"""Finds the values of a column that a cast can turn into a value of a given set."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import isinf
 
 from penstock.predicates.calendar import DAY, days_of
-from penstock.predicates.domains import whole
+from penstock.predicates.domains import whole_numbers
 from penstock.predicates.expressions import Cast, Expression, NotUnderstood, Reference, SparkType, Year
 from penstock.predicates.values import Cut, Interval, Scalar, ValueSet
 from penstock.predicates.zones import Zone
@@ -17,8 +17,8 @@ _ROUNDING = {"float": Fraction(1, 2**21), "double": Fraction(1, 2**50)}  # a few
 Span = Callable[[Scalar], tuple[Scalar, Scalar]]  # the least and the greatest source of a value
 
 
-def through(expression: Expression, values: ValueSet) -> tuple[Reference, ValueSet]:
-    """The column under an expression, and all of its values for which the expression can be in `values`.
+def column_under(expression: Expression, values: ValueSet) -> tuple[Reference, ValueSet]:
+    """Find the column under an expression, and all of its values for which the expression can be in `values`.
 
     Only casts that keep order and NULL are seen through; where one rounds, the set is widened.
     """
@@ -26,9 +26,9 @@ def through(expression: Expression, values: ValueSet) -> tuple[Reference, ValueS
         case Reference():
             return expression, values
         case Cast(type, inner, zone):
-            return through(inner, _before_cast(inner.type, type, values, zone))
+            return column_under(inner, _before_cast(inner.type, type, values, zone))
         case Year(inner):
-            return through(inner, _scaled(whole(values), days_of))
+            return column_under(inner, _scaled(whole_numbers(values), days_of))
 
 
 def _before_cast(source: SparkType, target: SparkType, values: ValueSet, zone: Zone) -> ValueSet:
@@ -41,7 +41,7 @@ def _before_cast(source: SparkType, target: SparkType, values: ValueSet, zone: Z
         case "date", "timestamp_ntz":
             return _scaled(values, lambda micros: Fraction(micros, DAY))
         case "timestamp_ntz", "date":
-            return _scaled(whole(values), lambda days: days * DAY)
+            return _scaled(whole_numbers(values), lambda days: days * DAY)
         case "timestamp_ntz", "timestamp":
             return _spread(values, zone.local)
         case "timestamp", "timestamp_ntz":
@@ -49,7 +49,7 @@ def _before_cast(source: SparkType, target: SparkType, values: ValueSet, zone: Z
         case "date", "timestamp":
             return _scaled(_spread(values, zone.local), lambda micros: Fraction(micros, DAY))
         case "timestamp", "date":
-            return _spread(_scaled(whole(values), lambda days: days * DAY), zone.utc)
+            return _spread(_scaled(whole_numbers(values), lambda days: days * DAY), zone.utc)
     raise NotUnderstood(f"a cast from {source.name} to {target.name}")
 
 

@@ -1,4 +1,4 @@
-"""Which values a column can hold at all, and the sets of them that predicates describe."""
+"""Says which values a column of a type can hold, and limits sets of values to those."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class Grid:
     scale: int = 0
 
     def value(self, step: int) -> Scalar:
+        """The value at a step."""
         if not self.scale:
             return step
         return Decimal((int(step < 0), tuple(map(int, str(abs(step)))), -self.scale))
@@ -35,7 +36,7 @@ class Grid:
         return self.step_above(Cut(value))
 
     def beside(self, start: int | None, end: int | None) -> bool:
-        """Whether the steps from `start` to before `end` are all outside of the grid."""
+        """Whether all steps from `start` to before `end` are outside of the grid."""
         too_high = start is not None and self.last is not None and start > self.last
         too_low = end is not None and self.first is not None and end <= self.first
         return too_high or too_low
@@ -89,8 +90,8 @@ def unlimited(values: ValueSet, type: Type) -> bool:
     return values.full and values.null and (values.nan or type.order is not Order.FLOAT)
 
 
-def whole(values: ValueSet) -> ValueSet:
-    """The whole numbers of a set, each bound a cut just below one."""
+def whole_numbers(values: ValueSet) -> ValueSet:
+    """The set limited to whole numbers, each bound a cut just below one."""
     return ValueSet.of(_on_grid(values.intervals, Grid()), null=values.null)
 
 

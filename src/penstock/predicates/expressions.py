@@ -1,4 +1,4 @@
-"""What Spark compares: a column seen through casts and `year`, and the literals it is compared with."""
+"""Reads what Spark compares: a column seen through casts and `year`, and the literals it is compared with."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _COLUMN_TYPES = {
 
 
 class NotUnderstood(Exception):  # noqa: N818 - not an error: the filter is left to Spark
-    """A filter, or a part of one, that says nothing here."""
+    """Raised for a filter, or a part of one, that nothing can be concluded from."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class SparkType:
 
     @property
     def integer(self) -> bool:
+        """Whether its values are whole numbers of a fixed width."""
         return self.name in _INTEGERS
 
     @property
@@ -114,7 +115,7 @@ Expression = Reference | Cast | Year
 
 
 def expression(node: Any, columns: Sequence[Column]) -> Expression:
-    """The expression of a filter's JSON; anything that is not one is NotUnderstood."""
+    """The expression that a filter's JSON describes; anything else raises NotUnderstood."""
     match node:
         case ["column", *path] if path and all(isinstance(name, str) for name in path):
             column = find_path(columns, path)
@@ -139,13 +140,14 @@ def _zone(names: Sequence[Any]) -> Zone:
 
 @dataclass(frozen=True)
 class Literal:
-    """A literal's value: None is NULL, and NaN is flagged since no order of Python's holds it."""
+    """A literal's value: None is NULL; NaN is flagged, since no order of Python's holds it."""
 
     value: Scalar
     nan: bool = False
 
 
 def is_literal(node: Any) -> bool:
+    """Whether a node of a filter's JSON is a literal."""
     return isinstance(node, list) and len(node) == 3 and node[0] == "literal"
 
 

@@ -1,4 +1,4 @@
-"""From Spark's pushed filters, as JSON, to what they imply for each column.
+"""Turns Spark's pushed filters, as JSON, into what they imply for each column.
 
 A filter keeps the rows for which it is TRUE. So a leaf is asked for the values that make it TRUE or, under an odd
 number of NOTs, FALSE; NULL is neither. AND and OR obey De Morgan's laws in Spark's three-valued logic too.
@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.predicates.casts import through
+from penstock.predicates.casts import column_under
 from penstock.predicates.domains import within
 from penstock.predicates.expressions import Expression, Literal, NotUnderstood, expression, is_literal, literal
 from penstock.predicates.implication import Anything, Implication, Nothing, column_in, conjunction, disjunction
@@ -29,6 +29,8 @@ def implied_by(filters: Sequence[str], columns: Sequence[Column]) -> Implication
 
 
 class _Reader:
+    """Reads the filters on columns of known types."""
+
     def __init__(self, columns: Sequence[Column]) -> None:
         self.columns = columns
 
@@ -68,7 +70,7 @@ class _Reader:
 
     def leaf(self, node: Any, wanted: bool) -> Implication:
         subject, when_true, when_false = self.outcomes(node)
-        reference, values = through(subject, when_true if wanted else when_false)
+        reference, values = column_under(subject, when_true if wanted else when_false)
         return column_in(reference.column, reference.path, within(values, reference.column.type))
 
     def outcomes(self, node: Any) -> tuple[Expression, ValueSet, ValueSet]:

@@ -1,4 +1,4 @@
-"""What a filter implies for the rows it keeps: conditions on single columns, joined by and and or."""
+"""Defines what a filter implies for the rows it keeps: conditions on single columns, joined by and and or."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def column_in(column: Column, path: str, values: ValueSet) -> Implication:
 
 
 def conjunction(children: Iterable[Implication]) -> Implication:
-    """All of these, with one condition a column."""
+    """Join implications by and, with one condition a column."""
     flat = [part for child in children for part in (child.children if isinstance(child, And) else (child,))]
     merged = _merged(flat, ValueSet.__and__)
     if Nothing() in merged:
@@ -64,7 +64,7 @@ def conjunction(children: Iterable[Implication]) -> Implication:
 
 
 def disjunction(children: Iterable[Implication]) -> Implication:
-    """One of these, with one condition a column."""
+    """Join implications by or, with one condition a column."""
     flat = [part for child in children for part in (child.children if isinstance(child, Or) else (child,))]
     merged = _merged(flat, ValueSet.__or__)
     if Anything() in merged:

@@ -1,4 +1,4 @@
-"""Sets of column values: what a predicate leaves possible, independent of any file or database."""
+"""Defines sets of column values: what a predicate leaves possible, independent of any file or database."""
 
 from __future__ import annotations
 
@@ -54,10 +54,12 @@ class ValueSet:
 
     @classmethod
     def points(cls, values: Iterable[Scalar], *, null: bool = False, nan: bool = False) -> ValueSet:
+        """The set of single values."""
         return cls.of((interval(value, value) for value in values), null=null, nan=nan)
 
     @property
     def empty(self) -> bool:
+        """Whether nothing belongs, neither NULL nor NaN."""
         return not (self.intervals or self.null or self.nan)
 
     @property
@@ -95,6 +97,7 @@ class ValueSet:
         return ValueSet(tuple(gaps), not self.null, not self.nan)
 
     def without_null(self) -> ValueSet:
+        """The same set, to which NULL does not belong."""
         return replace(self, null=False)
 
     def coarsened(self, limit: int) -> ValueSet:

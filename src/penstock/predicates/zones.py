@@ -1,4 +1,4 @@
-"""UTC and local time in microseconds, with the doubt that is left between two databases of time zones."""
+"""Converts between UTC and local time in microseconds, and says how far two time zone databases may disagree."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Columns, their types and their statistics: pure values that every format and every package shares."""
+"""Defines columns, their types and their statistics: pure values that every format and every package shares."""

@@ -1,4 +1,4 @@
-"""A table's columns: a tree of fields, each with the id that its Parquet files carry."""
+"""Defines a table's columns: a tree of fields, each with the id that its Parquet files carry."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class Column:
     children: tuple[Column, ...] = ()
 
     def walk(self) -> Iterator[Column]:
+        """The column and all fields below it, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -78,5 +79,5 @@ def check_name(name: str) -> None:
 
 
 def shape(columns: Iterable[Column]) -> list[tuple[object, ...]]:
-    """What columns have in common whose rows can be stored together: ids, names and types, at every depth."""
+    """Ids, names and types at every depth: columns with the same shape can store their rows together."""
     return [(column.id, column.name, column.type, *shape(column.children)) for column in columns]

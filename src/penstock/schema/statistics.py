@@ -1,4 +1,4 @@
-"""What the catalog knows of a file besides its rows: sizes, partition values, and statistics of its columns."""
+"""Defines what is recorded of a data file besides its rows: sizes, partition values, statistics of its columns."""
 
 from __future__ import annotations
 

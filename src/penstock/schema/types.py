@@ -1,4 +1,4 @@
-"""DuckLake's types, defined once. Everything that maps, compares or encodes a type reads this module."""
+"""Defines DuckLake's types, once, for everything that maps, compares or encodes a type."""
 
 from __future__ import annotations
 
@@ -68,10 +68,12 @@ class Type:
 
     @property
     def nested(self) -> bool:
+        """Whether values of the type are made of others: a list, a map or a struct."""
         return self.name in NESTED
 
     @property
     def order(self) -> Order:
+        """How values of the type compare."""
         if self.name == "decimal":
             return Order.DECIMAL
         return _ORDERS.get(self.name, Order.NONE)

@@ -1,1 +1,1 @@
-"""The engine: Spark sessions, scans and their types."""
+"""Connects Penstock to Spark: sessions, types, scans and jobs that all formats share."""

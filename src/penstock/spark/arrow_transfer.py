@@ -1,4 +1,4 @@
-"""Rows on their way from Spark's JVM into Python, by the cheapest road that Spark has."""
+"""Moves rows from Spark's JVM into Python, in the batches that cost Spark least."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.spark.expressions import quoted
+from penstock.spark.expressions import spark_quoted
 from penstock.spark.jvm import can_change_sessions, catalyst_column, catalyst_expression, in_session_with
 
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -27,7 +27,7 @@ _FIXED = (
     T.NumericType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType, T.TimeType, T.DayTimeIntervalType,
     T.YearMonthIntervalType, T.NullType,
 )  # fmt: skip
-WIDE_ROW = "penstock: a row is too wide to be counted instead of weighed"
+WIDE_ROW_MARKER = "penstock: a row is too wide to be counted instead of weighed"
 _MOST_DIGITS_OF_A_LONG = 18
 
 Decimals = tuple[tuple[int, int, int], ...]  # position, precision, scale
@@ -35,11 +35,11 @@ _T = TypeVar("_T")
 
 
 class WideRowError(Exception):
-    """A row is too wide for batches that end by their count."""
+    """Raised when a row is too wide for batches that end by their count of rows."""
 
 
-def handed_over(frame: DataFrame, attempt: Callable[[DataFrame], _T]) -> _T:
-    """What an attempt makes of the rows, which Python gets in batches of few enough bytes.
+def run_in_batches(frame: DataFrame, attempt: Callable[[DataFrame], _T]) -> _T:
+    """Run an attempt on rows that Python gets in batches of few enough bytes, and return what it returns.
 
     To know a batch's size Spark goes through all of its vectors after every row: half the CPU time of a write of narrow
     rows. So it counts them, and the attempt fails with a WideRowError at the first that is not narrow: then it is made
@@ -62,7 +62,7 @@ def _counted(frame: DataFrame) -> DataFrame | None:
     """
     spark = frame.sparkSession
     fields = frame.schema.fields
-    values = [(field.dataType, F.col(quoted(field.name))) for field in fields]
+    values = [(field.dataType, F.col(spark_quoted(field.name))) for field in fields]
     sizes = [_sizes(kind, value) for kind, value in values]
     known = [size for found in sizes if found is not None for size in found]
     if None in sizes or spark.conf.get(_BATCH_BYTES) != _SPARKS_BATCH_BYTES or not can_change_sessions(frame):
@@ -70,7 +70,7 @@ def _counted(frame: DataFrame) -> DataFrame | None:
     if known:
         total = reduce(SparkColumn.__add__, (F.coalesce(size.cast("bigint"), F.lit(0)) for size in known))
         first = next(place for place, found in enumerate(sizes) if found)
-        wide = F.when(total > MOST_VARIABLE_BYTES, F.raise_error(F.lit(WIDE_ROW))).otherwise(values[first][1])
+        wide = F.when(total > MOST_VARIABLE_BYTES, F.raise_error(F.lit(WIDE_ROW_MARKER))).otherwise(values[first][1])
         frame = frame.withColumn(fields[first].name, wide)
     width = max(_VALUE_BYTES * _leaves(frame.schema), MOST_VARIABLE_BYTES if known else 0)
     rows = max(1, min(_rows_of(spark), _MOST_BYTES // width))
@@ -104,7 +104,7 @@ def _leaves(kind: T.DataType) -> int:
 
 
 def with_decimals_as_longs(frame: DataFrame) -> tuple[DataFrame, Decimals]:
-    """The columns that are decimals of at most 18 digits as their digits, and which those are. Names are unique.
+    """Replace decimals of at most 18 digits by longs of their digits, and say which those are. Names are unique.
 
     Spark makes two objects of every decimal that it gives to Arrow, and none of a long.
     """
@@ -126,7 +126,7 @@ def _digits(spark: SparkSession, value: SparkColumn) -> SparkColumn:
 
 
 def with_decimals(batch: pa.RecordBatch, decimals: Decimals) -> pa.RecordBatch:
-    """The batch with its decimals back."""
+    """Turn the longs that stand for decimals back into decimals."""
     for position, precision, scale in decimals:
         digits = batch.column(position)
         narrow = pa.Array.from_buffers(
@@ -138,7 +138,7 @@ def with_decimals(batch: pa.RecordBatch, decimals: Decimals) -> pa.RecordBatch:
 
 
 def in_batches_of(rows: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of at least as many, but for the last, and for wide ones."""
+    """Join batches until each has at least so many rows, but for the last, and for wide ones."""
     gathered: list[pa.RecordBatch] = []
     count = size = 0
     for batch in batches:

@@ -1,4 +1,4 @@
-"""The columns of a DataFrame as the columns of a table: which goes where, in which type, and what fills the gaps."""
+"""Assigns a DataFrame's columns to those of a table: which goes where, in which type, and what fills the gaps."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from penstock.schema.columns import Column, find_column
 from penstock.spark.types import shown_type
 
 # What the error of a value that does not fit begins with, so that the driver finds the message in Spark's own.
-MISFIT = "penstock: "
+MISFIT_MARKER = "penstock: "
 _INFINITY = float("inf")
 
 
-def assigned(
+def assigned_rows(
     frame: DataFrame,
     columns: Sequence[Column],
     table: str,
@@ -28,7 +28,7 @@ def assigned(
     by_name: bool,
     defaults: Sequence[SparkColumn] | None = None,
 ) -> DataFrame:
-    """The rows with exactly the table's columns, under its names and in the types they are shown as.
+    """Convert the rows to exactly the table's columns, under its names and in the types they are shown as.
 
     By position, as SQL's INSERT; or by name, where columns that are not given take their `defaults`, or NULL.
     Geometries are given on as WKB, which is how they cross into Arrow.
@@ -48,7 +48,7 @@ def assigned(
 
 
 def assigned_values(frame: DataFrame, columns: Sequence[Column], values: Sequence[SparkColumn]) -> list[SparkColumn]:
-    """Expressions over a frame as values of columns, in the types that the writer takes; struct fields go by name."""
+    """Convert expressions over a frame to values of columns, in the writer's types; struct fields go by name."""
     given = frame.select(*(value.alias(f"c{i}") for i, value in enumerate(values))).schema
     assigner = _Assigner(frame.sparkSession, by_name=True)
     return [
@@ -93,6 +93,8 @@ def _by_name(frame: DataFrame, columns: Sequence[Column], table: str) -> list[in
 
 @dataclass(frozen=True)
 class _Assigner:
+    """Converts values to the types of columns, as Spark's INSERT does."""
+
     spark: SparkSession
     by_name: bool
 
@@ -168,6 +170,7 @@ class _Assigner:
 
 
 def find_column_name(source: T.StructType, name: str) -> str | None:
+    """The name of the schema's field that a column takes, exact or without regard to case; None where there is none."""
     exact = name if name in source.names else None
     return exact or next((other for other in source.names if other.lower() == name.lower()), None)
 
@@ -200,7 +203,7 @@ def _checked(value: SparkColumn, source: T.DataType, target: T.DataType, path: s
         return value.cast(target)
     tried = value.try_cast(target)
     message = F.concat(
-        F.lit(f"{MISFIT}column {path}: the value "),
+        F.lit(f"{MISFIT_MARKER}column {path}: the value "),
         value.cast("string"),
         F.lit(f" does not fit {target.simpleString()}"),
     )

@@ -1,4 +1,4 @@
-"""What pruning does for a predicate, as `explain` tells it."""
+"""Describes what pruning does for a predicate, as `explain` tells it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions as users write them: SQL text or columns."""
+"""Reads expressions as users write them, SQL text or columns, and quotes names for Spark's SQL."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from penstock.spark.jvm import query_execution
 
 
 def as_column(expression: str | SparkColumn) -> SparkColumn:
-    """SQL text or a column expression, as the latter."""
+    """SQL text or a column expression, as a column expression."""
     return F.expr(expression) if isinstance(expression, str) else expression
 
 
-def quoted(name: str) -> str:
+def spark_quoted(name: str) -> str:
     """A name as Spark's SQL quotes it."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def has_subquery(frame: DataFrame) -> bool:
-    """Whether a query asks other queries for values."""
+    """Whether a query has subqueries."""
     return not query_execution(frame).analyzed().subqueriesAll().isEmpty()

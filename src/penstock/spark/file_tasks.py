@@ -1,4 +1,4 @@
-"""Jobs whose tasks write files: all of the files or none, and errors as they were raised."""
+"""Runs jobs whose tasks write files: all of the files or none are left, and errors arrive as they were raised."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pyspark.sql import SparkSession
 
 from penstock import errors
 from penstock.errors import InvalidError, PenstockError
-from penstock.spark.arrow_transfer import WIDE_ROW, WideRowError
-from penstock.spark.column_assignment import MISFIT
+from penstock.spark.arrow_transfer import WIDE_ROW_MARKER, WideRowError
+from penstock.spark.column_assignment import MISFIT_MARKER
 from penstock.spark.jvm import session_tag
 from penstock.spark.workers import other_python
 from penstock.storage.parquet import delete_written
 
 _RAISED = re.compile(r"penstock\.errors\.(\w+): (.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
-_MISFIT = re.compile(re.escape(MISFIT) + r"(column .*? does not fit [\w(),]+)", re.DOTALL)
+_MISFIT = re.compile(re.escape(MISFIT_MARKER) + r"(column .*? does not fit [\w(),]+)", re.DOTALL)
 _LOST = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block \w+ not found")
 _LONGEST_WAIT = 30.0  # seconds, for tasks that are being killed
 _LONGEST_WAIT_FOR_NEWS = 5.0  # seconds, for what Spark tells its listeners
@@ -31,19 +31,20 @@ _LONGEST_WAIT_FOR_NEWS = 5.0  # seconds, for what Spark tells its listeners
 
 @dataclass
 class TaskFiles:
-    """The files that the tasks of a job have told of, by their paths in its directory; None before they have."""
+    """The files that a job reports, by their paths in its directory; None before it does."""
 
-    told: frozenset[str] | None = None
+    reported: frozenset[str] | None = None
 
-    def tell(self, paths: Iterable[str]) -> None:
-        self.told = frozenset(paths)
+    def report(self, paths: Iterable[str]) -> None:
+        """Report the files of the job: those that are to stay."""
+        self.reported = frozenset(paths)
 
 
 @contextmanager
-def writing_tasks(spark: SparkSession, directory: str | None, write_id: str) -> Iterator[TaskFiles]:
-    """A job that fails leaves no file: not those of tasks that came through, nor of those that are still at it.
+def file_writing_job(spark: SparkSession, directory: str | None, write_id: str) -> Iterator[TaskFiles]:
+    """Delete the files of a job that fails: those of tasks that came through, and of those that are still at it.
 
-    One that comes through leaves those that it told of: where a task was tried more than once, what the other attempts
+    One that comes through leaves those that it reported: where a task was tried more than once, what the other attempts
     wrote goes. The files are those in `directory` with `write_id` in their names; without one, the caller removes them.
     """
     context, tag = spark.sparkContext, f"penstock-{uuid4()}"
@@ -52,12 +53,12 @@ def writing_tasks(spark: SparkSession, directory: str | None, write_id: str) -> 
     for one in tags:
         context.addJobTag(one)
     try:
-        with raised_by_tasks():
+        with original_errors():
             yield files
-        if directory is not None and files.told is not None and _tried_again(spark, tag):
+        if directory is not None and files.reported is not None and _tried_again(spark, tag):
             _wait_for_tasks(spark, tag)
             with suppress(OSError):  # the rows are all there
-                delete_written(directory, write_id, files.told)
+                delete_written(directory, write_id, files.reported)
     except BaseException:
         with suppress(Py4JError):  # of a context that has stopped, and its tasks with it
             context.cancelJobsWithTag(tag)
@@ -109,12 +110,12 @@ def _stages(tracker: Any, tag: str) -> list[Any]:
 
 
 @contextmanager
-def raised_by_tasks() -> Iterator[None]:
-    """Errors that Penstock raised on purpose inside a task, or that Spark met when it planned, as themselves."""
+def original_errors() -> Iterator[None]:
+    """Raise errors that Penstock raised inside a task, or that Spark met when it planned, as themselves."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        if WIDE_ROW in str(error):
+        if WIDE_ROW_MARKER in str(error):
             raise WideRowError from None
         raised = _raised(str(error))
         if raised is None:

@@ -1,4 +1,4 @@
-"""The few Java classes of Penstock, compiled in the driver's JVM by the compiler that Spark ships for its own code."""
+"""Compiles Penstock's few Java classes in the driver's JVM, with the compiler that Spark ships for its own code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.types import StructType
 
-from penstock.spark.planning_errors import FAILED, noted
+from penstock.spark.planning_errors import FAILED, note_error
 
 _SOURCES = ("PlanningException", "FilterText", "CatalogFileIndex", "FollowFilters")
 _loaders: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -35,7 +35,7 @@ class _Function:
         try:
             return self._call(argument)
         except Exception as error:
-            return FAILED + noted(error)
+            return FAILED + note_error(error)
 
 
 def file_index(
@@ -65,6 +65,7 @@ def install_rules(spark: SparkSession) -> None:
 
 
 def java_type(spark: SparkSession, schema: StructType) -> Any:
+    """A schema as Spark's JVM has it."""
     jvm: Any = spark._jvm
     return jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
 
@@ -103,13 +104,13 @@ def filter_text(frame: DataFrame, predicate: SparkColumn) -> str:
     return text
 
 
-def activate(spark: SparkSession) -> None:
+def activate_session(spark: SparkSession) -> None:
     """Make a session the one of this thread, which Spark asks for settings when it plans."""
     _jvm(spark).SparkSession.setActiveSession(spark._jsparkSession)
 
 
 def in_session_with(frame: DataFrame, settings: Mapping[str, str]) -> DataFrame:
-    """A query in a session of its own, which differs from its user's in a few settings: they change for no one else."""
+    """Move a query to a session of its own, with a few settings of its own: they change for no one else."""
     own = frame.sparkSession._jsparkSession.cloneSession()
     for key, value in settings.items():
         own.conf().set(key, value)
@@ -117,8 +118,10 @@ def in_session_with(frame: DataFrame, settings: Mapping[str, str]) -> DataFrame:
 
 
 def can_change_sessions(frame: DataFrame) -> bool:
-    """Whether a query does the same in another session: not if it is observed, which its own session is told of, nor if
-    it runs Python functions of its user's, whose batches have the settings of the session.
+    """Whether a query does the same in another session.
+
+    Not if it is observed, which its own session is told of, nor if it runs Python functions of its user's, whose
+    batches have the settings of the session.
     """
     patterns = _jvm(frame.sparkSession).org.apache.spark.sql.catalyst.trees.TreePattern
     plan = query_execution(frame).analyzed()
@@ -132,7 +135,7 @@ def session_tag(spark: SparkSession) -> str:
 
 
 def in_own_session(frame: DataFrame) -> DataFrame:
-    """A query back in the session of its user."""
+    """Move a query back to the session of its user."""
     return _in_session(frame, frame.sparkSession._jsparkSession)
 
 
@@ -142,12 +145,13 @@ def _in_session(frame: DataFrame, session: Any) -> DataFrame:
 
 
 def query_execution(frame: DataFrame) -> Any:
-    """What Spark makes of a query: its plans."""
+    """Spark's execution of a query, with its plans."""
     jframe: Any = frame._jdf
     return jframe.queryExecution()
 
 
 def catalyst_expression(spark: SparkSession, column: SparkColumn) -> Any:
+    """The expression of Catalyst's behind a column."""
     jvm, jcolumn = _jvm(spark), column._jc
     return jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(jcolumn)
 

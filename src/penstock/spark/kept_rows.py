@@ -1,4 +1,4 @@
-"""Rows that a statement computes once and looks at several times."""
+"""Keeps the rows that a statement computes once and looks at several times."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
-from penstock.spark.file_tasks import raised_by_tasks
+from penstock.spark.file_tasks import original_errors
 from penstock.spark.jvm import in_own_session, query_execution
 
 Keep = Callable[[DataFrame], DataFrame]
 
 
 @contextmanager
-def keeping() -> Iterator[Keep]:
-    """What keeps the rows of a DataFrame until the end: the executors, or files, if there is a checkpoint directory.
+def row_keeper() -> Iterator[Keep]:
+    """Keep rows of DataFrames until the block ends: in the executors, or in files, if there is a checkpoint directory.
 
     Rows that only executors keep are lost with them: then the statement fails, with an error that says so.
     """
@@ -29,7 +29,7 @@ def keeping() -> Iterator[Keep]:
         return kept[-1]
 
     try:
-        with raised_by_tasks():
+        with original_errors():
             yield keep
     finally:
         for frame in kept:

@@ -1,4 +1,4 @@
-"""Errors that Python raises while Spark plans a query, on their way through the JVM to the caller, as themselves.
+"""Brings errors that Python raises while Spark plans a query through the JVM to the caller, as themselves.
 
 Spark asks for files through a callback. What that raises would reach the caller as a `Py4JJavaError`, in pages of Java.
 So it is noted here under a number, Java throws a `PlanningException` with that number, and where PySpark makes Python
@@ -23,8 +23,8 @@ _numbers = itertools.count(1)
 _noted: OrderedDict[int, Exception] = OrderedDict()
 
 
-def noted(error: Exception) -> str:
-    """Keep an error for the caller, and give the message to throw in its place."""
+def note_error(error: Exception) -> str:
+    """Keep an error for the caller, and return the message to throw in its place."""
     number = next(_numbers)
     _noted[number] = error
     while len(_noted) > _MOST_NOTED:

@@ -1,4 +1,4 @@
-"""The filters that Spark pushes to a scan, and what they say of whole files."""
+"""Records the filters that Spark pushes to a scan, and finds the files that a predicate covers whole."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _T = TypeVar("_T", bound=Hashable)
 
 @dataclass
 class FilterRecorder:
-    """Stands in for a planner of files: notes the filters that Spark pushes, and gives it nothing to read."""
+    """Stands in for a planner of files: records the filters that Spark pushes, and gives it nothing to read."""
 
     filters: list[Any] | None = None  # None where Spark does not ask, because no row can pass
 

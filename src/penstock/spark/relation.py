@@ -1,4 +1,4 @@
-"""DataFrames over files that the catalog chooses while Spark plans."""
+"""Makes DataFrames over files that the catalog chooses while Spark plans."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def _frame(spark: SparkSession, index: Any, schema: StructType, file_format: Any
     return DataFrame(session.baseRelationToDataFrame(relation), spark)
 
 
-def records(files: Iterable[tuple[str, int, Sequence[object]]]) -> str:
-    """Files as the index reads them: (path, size, constants)."""
+def file_records(files: Iterable[tuple[str, int, Sequence[object]]]) -> str:
+    """Encode files as the index reads them: (path, size, constants)."""
     return _RECORD.join(
         _FIELD.join((to_uri(path), str(size), *(_NULL if value is None else _escaped(value) for value in constants)))
         for path, size, constants in files

@@ -1,4 +1,4 @@
-"""Columns from users' schemas: Spark's DDL text, a Spark `StructType`, or a PyArrow schema."""
+"""Reads columns from users' schemas: Spark's DDL text, a Spark `StructType`, or a PyArrow schema."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def struct_of(schema: SchemaLike) -> T.StructType:
 
 
 def nullable(schema: T.StructType) -> T.StructType:
-    """The schema with columns that all take NULL."""
+    """The schema with every column nullable."""
     return T.StructType([T.StructField(item.name, item.dataType, True, item.metadata) for item in schema.fields])
 
 
@@ -134,9 +134,11 @@ class ColumnBuilder:
         return tuple(self.spark_column(item) for item in fields)
 
     def parsed(self, ddl: str) -> list[T.StructField]:
+        """The fields of a list of columns in Spark's DDL."""
         return _parsed(self.spark, ddl).fields
 
     def spark_column(self, item: T.StructField) -> Column:
+        """The column of a Spark field."""
         column = self._spark_field(item.name, self._declared(item), item.name, item.metadata)
         column = replace(column, nulls_allowed=item.nullable)
         sql = item.metadata.get(DEFAULT)
@@ -171,6 +173,7 @@ class ColumnBuilder:
                 return _column(number, name, _spark_type(kind, place))
 
     def arrow_column(self, item: pa.Field) -> Column:
+        """The column of a PyArrow field."""
         column = replace(self._arrow_field(item, item.name, item.type), nulls_allowed=item.nullable)
         return column if self.with_default is None else self.with_default(column, None)
 

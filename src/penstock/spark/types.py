@@ -1,4 +1,4 @@
-"""The Spark type that values of each column type are shown as."""
+"""Maps each column type to the Spark type that its values are shown as."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions and times as users ask for them."""
+"""Reads the versions and times that users ask for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.errors import InvalidError, NotFoundError
 
 
 def instant(spark: SparkSession, time: str | datetime) -> datetime:
-    """A time; one without a zone is in the Spark session's."""
+    """Parse a time; one without a zone is in the Spark session's."""
     try:
         moment = datetime.fromisoformat(time) if isinstance(time, str) else time
     except ValueError:

@@ -1,4 +1,4 @@
-"""Functions for the Python of Spark's workers, which may be another than this program's."""
+"""Sends functions to the Python of Spark's workers, which may be another than this program's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OTHER_VERSION = re.compile(r"PYTHON_VERSION_MISMATCH\].*?in worker[^:]*: ([\d.]
 
 
 def map_in_workers(frame: DataFrame, job: Mapping, schema: str | StructType) -> DataFrame:
-    """`DataFrame.mapInArrow`, with a job that says so where the workers' Python has no Penstock."""
+    """Run `DataFrame.mapInArrow`, with a job that says so where the workers' Python has no Penstock."""
     return frame.mapInArrow(_for_any_python(job), schema)
 
 

@@ -1,4 +1,4 @@
-"""Rows of a DataFrame become Parquet files of a table, written by the tasks; what comes back is a line a file."""
+"""Writes the rows of a DataFrame to Parquet files of a table, in the tasks; what comes back is a line a file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from penstock.partitioning import Day, Hour, Month, Transform, Year
 from penstock.schema.statistics import WrittenFile
 from penstock.schema.types import Type
-from penstock.spark.arrow_transfer import MOST_VARIABLE_BYTES, Decimals, handed_over, in_batches_of, with_decimals
-from penstock.spark.file_tasks import raised_by_tasks, writing_tasks
-from penstock.spark.jvm import activate, query_execution
+from penstock.spark.arrow_transfer import MOST_VARIABLE_BYTES, Decimals, in_batches_of, run_in_batches, with_decimals
+from penstock.spark.file_tasks import file_writing_job, original_errors
+from penstock.spark.jvm import activate_session, query_execution
 from penstock.spark.workers import map_in_workers
 from penstock.storage.parquet import WritePlan, write_files
-from penstock.storage.parquet.partitions import in_order
+from penstock.storage.parquet.partitions import sort_rows
 from penstock.storage.parquet.sort_expressions import SortExpressions
 
 Distribution = Literal["auto", "none", "partition"]
@@ -37,14 +37,14 @@ _PARTS: dict[type[Transform], Callable[[SparkColumn], SparkColumn]] = {
 
 
 class PartitionTexts(Protocol):
-    """What makes the texts of partition values, as a transform does."""
+    """Makes the texts of partition values, as a transform does."""
 
     def values(self, array: pa.Array, type: Type) -> pa.StringArray: ...
 
 
 @dataclass(frozen=True)
 class PartitionKey:
-    """One place of the partition key: a column of the batches, by position, and what is made of it."""
+    """One place of the partition key: a column of the batches, by position, and what makes its texts."""
 
     position: int
     type: Type
@@ -52,7 +52,7 @@ class PartitionKey:
 
 
 @dataclass(frozen=True)
-class Job:
+class WriteJob:
     """What every task does with its rows. A task with no more than `held_rows` gives them back instead of a file."""
 
     plan: WritePlan
@@ -81,12 +81,13 @@ class Job:
     ) -> tuple[pa.Table, pa.Int64Array | None]:
         """Rows that go to no file, sorted as a file would be: the table's columns, and the row ids if there are any."""
         rows = pa.Table.from_batches([self._with_keys(batch) for batch in batches])
-        rows = in_order(rows, self.plan.sort) if sort else rows
+        rows = sort_rows(rows, self.plan.sort) if sort else rows
         width = len(self.plan.columns)
         row_ids = rows.column(width).combine_chunks() if self.plan.row_ids else None
         return rows.select(range(width)), row_ids
 
     def files(self, batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenFile]:
+        """Write the rows to files."""
         return write_files(self.plan, (self._with_keys(batch) for batch in batches))
 
     def _with_keys(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -100,10 +101,10 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Gathering:
+class GatherJob:
     """The rows that tasks have held, put together by one task: given back if they are few in all, else written."""
 
-    job: Job
+    job: WriteJob
     others: bool = False  # whether there are files already, so that the rows must become one too
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -144,29 +145,30 @@ class Written:
 
     @property
     def paths(self) -> list[str]:
+        """The paths of the files, relative to the table's directory."""
         return [file.path for file in self.files]
 
 
-def run(frame: DataFrame, job: Job) -> Written:
-    """Let the tasks write. When the job fails, the files of all its tasks are removed."""
+def run_write_job(frame: DataFrame, job: WriteJob) -> Written:
+    """Let the tasks write the rows. When the job fails, the files of all its tasks are removed."""
 
     def attempt(rows: DataFrame) -> Written:
-        with writing_tasks(rows.sparkSession, job.plan.directory, job.plan.write_id) as files:
+        with file_writing_job(rows.sparkSession, job.plan.directory, job.plan.write_id) as files:
             results = map_in_workers(rows, job, _RESULT)
-            written = gathered((gathering(results, Gathering(job)) if job.held_rows else results).collect())
-            files.tell(written.paths)
+            written = collect_written((gather_rows(results, GatherJob(job)) if job.held_rows else results).collect())
+            files.report(written.paths)
         return written
 
-    return handed_over(frame, attempt)
+    return run_in_batches(frame, attempt)
 
 
-def gathering(results: DataFrame, gather: Gathering) -> DataFrame:
-    """The results of tasks, with those that are rows made one of."""
+def gather_rows(results: DataFrame, gather: GatherJob) -> DataFrame:
+    """Put the rows that tasks have held together, in one more task."""
     return map_in_workers(results.repartition(1), gather, _RESULT)
 
 
-def gathered(rows: Iterable[Row]) -> Written:
-    """What the tasks told."""
+def collect_written(rows: Iterable[Row]) -> Written:
+    """Collect the results of tasks: files, and rows that were held."""
     told = list(rows)
     files = [pickle.loads(row.file) for row in told if row.file is not None]
     held = [batch for row in told if row.rows is not None for batch in pa.ipc.open_stream(row.rows)]
@@ -176,15 +178,15 @@ def gathered(rows: Iterable[Row]) -> Written:
 def distributed(
     frame: DataFrame, keys: Sequence[SparkColumn], target_file_size: int, distribution: Distribution
 ) -> DataFrame:
-    """The rows on as many tasks as the files need.
+    """Spread the rows over as many tasks as the files need.
 
     "none" leaves them as they come: every task writes files of its own. "partition" brings the rows of a partition
     together by a shuffle. "auto" takes no more tasks than there are cores, or files to fill; and of a partitioned table
     no more than a few, for each writes to every partition, or else shuffles. What was repartitioned or coalesced stays
     as it is.
     """
-    activate(frame.sparkSession)
-    with raised_by_tasks():  # Spark computes constant rows when it plans
+    activate_session(frame.sparkSession)
+    with original_errors():  # Spark computes constant rows when it plans
         return _distributed(frame, keys, target_file_size, distribution)
 
 

@@ -1,1 +1,1 @@
-"""Paths, URIs and the files behind them."""
+"""Reads and writes files: paths and URIs, file systems, Parquet, deletion vectors."""

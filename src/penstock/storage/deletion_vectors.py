@@ -1,4 +1,4 @@
-"""Puffin deletion vectors as DuckLake writes them: one bare `deletion-vector-v1` blob a file."""
+"""Reads and writes Puffin deletion vectors as DuckLake has them: one bare `deletion-vector-v1` blob a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LENGTH, _CHECKSUM = struct.Struct(">I"), struct.Struct(">I")
 
 
 def read_deletion_vector(path: str) -> npt.NDArray[np.int64]:
-    """The deleted positions, in order."""
+    """The deleted positions in a file, in order."""
     with open_file(path) as file:
         return decode_deletion_vector(file.read(), path)
 
@@ -30,7 +30,10 @@ def encode_deletion_vector(positions: npt.NDArray[np.int64]) -> bytes:
 
 
 def decode_deletion_vector(blob: bytes, name: str) -> npt.NDArray[np.int64]:
-    """Big-endian length of magic and bitmap, the magic, a 64-bit roaring bitmap, a CRC of magic and bitmap."""
+    """The deleted positions that the bytes of a file hold, in order.
+
+    A file is the big-endian length of magic and bitmap, the magic, a 64-bit roaring bitmap, a CRC of magic and bitmap.
+    """
     if len(blob) < 12 or blob[4:8] != _MAGIC:
         raise PenstockError(f"{name} is not a deletion vector: it does not begin as one")
     (length,) = _LENGTH.unpack_from(blob)

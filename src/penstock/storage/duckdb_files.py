@@ -1,4 +1,4 @@
-"""Parquet as DuckDB reads it: also what it encrypted in a way of its own (no AAD), which no other reader can."""
+"""Reads Parquet files with DuckDB, also those that it encrypted in its own way (no AAD), which no other reader can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DuckDB SQL that turns rows of an older shape of a table into the shape and types that Penstock shows.
+"""Writes DuckDB SQL that turns rows of an older shape of a table into the shape and types that Penstock shows.
 
 Inlined rows and encrypted files hold values under the names and types of the snapshot that wrote them. The SQL made
 here follows the column ids from that shape to the one that is read.
@@ -90,11 +90,13 @@ _STORED = {
 _STORED_NANOSECONDS = {**_STORED, "timestamp_ns": FROM_NANOSECONDS}
 
 
-def quoted(name: str) -> str:
+def duckdb_quoted(name: str) -> str:
+    """A name as DuckDB's SQL quotes it."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def text_literal(text: str) -> str:
+    """A text as a literal of DuckDB's SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -104,7 +106,7 @@ def duckdb_type(column: Column) -> str:
         case "list":
             return f"{duckdb_type(column.children[0])}[]"
         case "struct":
-            return "STRUCT(" + ", ".join(f"{quoted(f.name)} {duckdb_type(f)}" for f in column.children) + ")"
+            return "STRUCT(" + ", ".join(f"{duckdb_quoted(f.name)} {duckdb_type(f)}" for f in column.children) + ")"
         case "map":
             return f"MAP({duckdb_type(column.children[0])}, {duckdb_type(column.children[1])})"
         case "decimal":
@@ -120,7 +122,7 @@ def ducklake_type(text: str) -> str:
 
 
 def default_sql(column: Column) -> str:
-    """The value of a column in rows that were written before it was added."""
+    """SQL of a column's value in rows that were written before it was added."""
     if column.initial_default is None:
         return f"CAST(NULL AS {duckdb_type(column)})"
     return f"CAST({text_literal(column.initial_default)} AS {duckdb_type(column)})"
@@ -146,7 +148,9 @@ def stored_list(columns: Sequence[Column], values: Mapping[int, str], *, nanosec
     `nanoseconds` means that timestamp_ns is shown as a number of nanoseconds.
     """
     stored = _STORED_NANOSECONDS if nanoseconds else _STORED
-    return ", ".join(f"{_stored(column, values[column.id], stored)} AS {quoted(column.name)}" for column in columns)
+    return ", ".join(
+        f"{_stored(column, values[column.id], stored)} AS {duckdb_quoted(column.name)}" for column in columns
+    )
 
 
 def _stored(column: Column, value: str, stored: Mapping[str, str]) -> str:
@@ -168,7 +172,7 @@ def _rebuilt(column: Column, value: str, convert: Callable[[Column, str], str]) 
             entries = f"list_transform(map_entries({value}), lambda e: struct_pack(k := {key}, v := {item}))"
             return f"CASE WHEN {value} IS NOT NULL THEN map_from_entries({entries}) END"
         case _:
-            return _struct(value, column, lambda field: convert(field, f"({value}).{quoted(field.name)}"))
+            return _struct(value, column, lambda field: convert(field, f"({value}).{duckdb_quoted(field.name)}"))
 
 
 def _evolved(new: Column, old: Column, value: str) -> str:
@@ -191,11 +195,11 @@ def _evolved(new: Column, old: Column, value: str) -> str:
 
 def _field(field: Column, old: Column, value: str) -> str:
     before = next((child for child in old.children if child.id == field.id), None)
-    return default_sql(field) if before is None else _evolved(field, before, f"({value}).{quoted(before.name)}")
+    return default_sql(field) if before is None else _evolved(field, before, f"({value}).{duckdb_quoted(before.name)}")
 
 
 def _struct(value: str, column: Column, field_sql: Callable[[Column], str]) -> str:
-    fields = ", ".join(f"{quoted(field.name)} := {field_sql(field)}" for field in column.children)
+    fields = ", ".join(f"{duckdb_quoted(field.name)} := {field_sql(field)}" for field in column.children)
     return f"CASE WHEN {value} IS NOT NULL THEN struct_pack({fields}) END"
 
 

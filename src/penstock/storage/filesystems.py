@@ -1,4 +1,4 @@
-"""PyArrow file systems for the paths of a lake."""
+"""Opens, creates, lists and deletes files, on the PyArrow file system that a path belongs to."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ def delete_file(path: str) -> None:
 
 
 def is_file(path: str) -> bool:
+    """Whether there is a file at a path."""
     filesystem, name = _located(path)
     return bool(filesystem.get_file_info(name).type == fs.FileType.File)
 
@@ -99,7 +100,7 @@ def read_bytes(path: str) -> bytes:
 
 
 def create_file(path: str, content: bytes, *, single_writer: bool = False) -> bool:
-    """Make a file that is nowhere visible before all of it is stored; False, and nothing done, where there is one.
+    """Make a file that nobody sees before all of it is stored; False, and nothing done, where there is one already.
 
     On this machine's disks that is one atomic step, so that of many writers one alone is told True. PyArrow cannot
     ask object stores for it: there a `single_writer`, who vouches that there is no other, looks first and then writes.

@@ -1,4 +1,4 @@
-"""Paths as DuckLake stores them: relative to a parent, or absolute, on a disk or behind a URI."""
+"""Resolves paths as DuckLake stores them: relative to a parent, or absolute, on a disk or behind a URI."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def absolute(path: str) -> str:
-    """A data path that does not depend on the working directory."""
+    """Make a data path independent of the working directory."""
     return path if _SCHEME.match(path) else os.path.abspath(path) + ("/" if path.endswith("/") else "")
 
 
 def is_local(path: str) -> bool:
+    """Whether a path is on this machine's file system."""
     return not _SCHEME.match(path) or path.startswith("file://")
 
 
 def folder(path: str) -> str:
+    """A path with a slash at its end."""
     return path if path.endswith("/") else path + "/"
 
 
@@ -38,7 +40,7 @@ def to_uri(path: str) -> str:
 
 
 def hive_values(path: str) -> dict[str, str | None]:
-    """The `name=value` directories of a path."""
+    """The values of the `name=value` directories of a path, by name."""
     values: dict[str, str | None] = {}
     for part in path.split("/")[:-1]:
         name, separator, value = part.partition("=")

@@ -1,4 +1,4 @@
-"""Files that are named by a folder or by a pattern."""
+"""Finds the files that a folder or a pattern names."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.partitioning.arrow import mapped, plain, stored
+from penstock.partitioning.arrow import mapped, plain, stored_form
 from penstock.partitioning.texts import read_text
 from penstock.predicates.calendar import DAY, date_text, days_of
 from penstock.predicates.values import Scalar
@@ -85,7 +85,7 @@ def from_text(text: str | None, type_name: str) -> Scalar:
 def array_texts(array: pa.Array, type_name: str) -> pa.StringArray:
     """Returns the text of each value of an array."""
     type = value_type(type_name)
-    array = stored(plain(array), type)
+    array = stored_form(plain(array), type)
     match type_name:
         case "string":
             written = array

@@ -21,10 +21,10 @@ from penstock.delta.reading.deleted_positions import FILE_NUMBER, POSITION, dele
 from penstock.delta.reading.file_skipping import FileSkipping
 from penstock.predicates import Implication, Nothing, implied_by
 from penstock.schema.columns import Column
-from penstock.spark.expressions import quoted
+from penstock.spark.expressions import spark_quoted
 from penstock.spark.jvm import file_index
 from penstock.spark.pushdown import FilterRecorder, row_filters
-from penstock.spark.relation import ROW_INDEX, parquet_rows, records
+from penstock.spark.relation import ROW_INDEX, file_records, parquet_rows
 from penstock.storage.paths import folder, is_local
 
 
@@ -105,14 +105,14 @@ class FileScan:
         """Returns the rows of files with deletion vectors, without the deleted ones; tasks read the vectors."""
         deleted = deleted_rows(self.spark, self.root, {number: self.files[number] for number in numbers})
         left = self._rows(numbers, True, with_position=True).join(deleted, [FILE_NUMBER, POSITION], "left_anti")
-        names = [quoted(item.name) for item in self.schema.struct.fields]
+        names = [spark_quoted(item.name) for item in self.schema.struct.fields]
         return left.select(*names, *([FILE_NUMBER] if with_file else []))
 
     def _shown(self, item: T.StructField) -> SparkColumn:
         if item.name in self.schema.partition_columns:
             text = F.col(_constant(self.schema.partition_columns.index(item.name)))
             return F.unhex(text) if isinstance(item.dataType, T.BinaryType) else text.cast(item.dataType)
-        value = F.col(quoted(self.schema.physical_name(item)))
+        value = F.col(spark_quoted(self.schema.physical_name(item)))
         return value.cast(with_nulls(item.dataType)) if self.schema.mapping != "none" else value
 
     def constants_of(self, number: int) -> tuple[object, ...]:
@@ -140,7 +140,7 @@ class _FilePlanner:
         implication = implied_by([json.dumps(item) for item in row_filters(filters)], columns)
         skipping = FileSkipping.of_files(columns)
         kept = (number for number in self.numbers if skipping.can_hold(self.scan.files[number], implication))
-        return records(
+        return file_records(
             (self.scan.path_of(self.scan.files[number]), self.scan.files[number].size, self.scan.constants_of(number))
             for number in kept
         )

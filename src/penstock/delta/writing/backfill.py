@@ -21,7 +21,7 @@ from penstock.delta.writing.file_commits import commit_copies
 from penstock.delta.writing.file_copies import copy_with_columns
 from penstock.errors import ConflictError, PenstockError
 from penstock.schema.columns import Column
-from penstock.spark.file_tasks import writing_tasks
+from penstock.spark.file_tasks import file_writing_job
 from penstock.storage.filesystems import delete_file, make_directory, open_file
 from penstock.storage.parquet.names import new_file_name, new_write_id
 from penstock.storage.parquet.schema import file_schema
@@ -133,7 +133,7 @@ def _copy_files(scan: FileScan, files: Sequence[AddFile]) -> CopiedFiles:
     write_id = new_write_id()
     own = columns[len(columns) - partitions :]
     job = BackfillJob(scan.root, own, scan.schema.partition_types, scan.schema.mapping != "none", write_id)
-    with writing_tasks(scan.spark, scan.root, write_id) as written:
+    with file_writing_job(scan.spark, scan.root, write_id) as written:
         told: list[tuple[int, FileCopy | str]] = run_on_files(scan, job, files)
         copies = [(files[number], copy) for number, copy in told if isinstance(copy, FileCopy)]
         written.tell(copy.path for _, copy in copies)

@@ -27,8 +27,8 @@ from penstock.schema.columns import Column
 from penstock.schema.statistics import WrittenFile
 from penstock.schema.types import Type
 from penstock.spark.arrow_transfer import with_decimals_as_longs
-from penstock.spark.column_assignment import assigned
-from penstock.spark.write_job import Distribution, Job, PartitionKey, distributed, run
+from penstock.spark.column_assignment import assigned_rows
+from penstock.spark.write_job import Distribution, PartitionKey, WriteJob, distributed, run_write_job
 from penstock.storage.parquet import FileOptions, WritePlan
 
 _FILE_SIZE = 128 * 2**20
@@ -71,7 +71,7 @@ class FileWriter:
                 raise InvalidError(
                     f"{self.root}: column {item.name!r} takes no NULL, and the DataFrame does not give it"
                 )
-        rows = assigned(frame, self.schema.columns(self.spark), self.root, by_name=True)
+        rows = assigned_rows(frame, self.schema.columns(self.spark), self.root, by_name=True)
         return enforced(rows, self.schema.struct, self.root)
 
     def write(self, rows: DataFrame, distribution: Distribution = "auto", *, data_change: bool = True) -> list[AddFile]:
@@ -94,8 +94,8 @@ class FileWriter:
         carried, decimals = with_decimals_as_longs(ordered)
         keys = [F.col(name) for name in carried.columns[len(columns) - partitions :]]
         spread = distributed(carried, keys, _FILE_SIZE, distribution)
-        job = Job(plan, self._keys(columns), decimals=decimals)
-        return [self._added(file, columns, data_change) for file in run(spread, job).files]
+        job = WriteJob(plan, self._keys(columns), decimals=decimals)
+        return [self._added(file, columns, data_change) for file in run_write_job(spread, job).files]
 
     def _in_file_order(self, rows: DataFrame) -> DataFrame:
         """Puts the data columns first, then the partition columns, in which '' is NULL: the log has no text for it."""

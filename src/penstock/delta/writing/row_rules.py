@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.delta.format.schema import BOUNDED_TEXT
 from penstock.errors import UnsupportedError
-from penstock.spark.expressions import quoted
+from penstock.spark.expressions import spark_quoted
 
 Test = Callable[[SparkColumn], SparkColumn]
 Reach = Callable[[SparkColumn, Test], SparkColumn]  # whether a member of a value passes a test
@@ -35,8 +35,8 @@ def satisfying(rows: DataFrame, predicate: SparkColumn, text: str) -> DataFrame:
     """Returns rows of which one that does not satisfy a predicate makes the job fail; `text` is the predicate."""
     first, *others = rows.columns
     message = f"a row of the DataFrame does not satisfy {text}, which it is to replace"
-    checked = F.when(predicate, F.col(quoted(first))).otherwise(failing(message, rows.schema[0].dataType))
-    return rows.select(checked.alias(first), *(F.col(quoted(name)) for name in others))
+    checked = F.when(predicate, F.col(spark_quoted(first))).otherwise(failing(message, rows.schema[0].dataType))
+    return rows.select(checked.alias(first), *(F.col(spark_quoted(name)) for name in others))
 
 
 def failing(message: str, kind: T.DataType) -> SparkColumn:

@@ -1,1 +1,1 @@
-"""The metadata database: its tables, what a snapshot shows, which files a query needs."""
+"""Reads and changes the metadata database: its tables, what a snapshot shows, which files a query needs."""

@@ -1,4 +1,4 @@
-"""A column's bounds as comparisons with the text that the catalog keeps of its statistics and partition values."""
+"""Compares a column's bounds, in SQL, with the texts that the catalog keeps as its statistics and partition values."""
 
 from __future__ import annotations
 

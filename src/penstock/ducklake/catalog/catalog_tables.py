@@ -1,4 +1,4 @@
-"""The 28 tables of a DuckLake 1.0 catalog."""
+"""Lists the 28 tables of a DuckLake 1.0 catalog, with their columns."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class CatalogTable:
 
     @property
     def column_names(self) -> tuple[str, ...]:
+        """The names of its columns, in their order."""
         return tuple(column.name for column in self.columns)
 
 

@@ -1,4 +1,4 @@
-"""Which files and inlined rows a span of snapshots inserted or deleted rows with: scans of a table's changes."""
+"""Finds the files and inlined rows by which a span of snapshots inserted or deleted rows of a table."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class EndedFiles(ChangedFiles):
 
 @dataclass(frozen=True)
 class ThinnedFiles(ChangedFiles):
-    """Files of which the span can have deleted single rows; and the inlined rows that it deleted.
+    """Files of which the span may have deleted single rows; and the inlined rows that it deleted.
 
     The catalog does not say up to which snapshot a delete file goes: it cannot know of any after it was written.
     """

@@ -1,4 +1,4 @@
-"""New lakes: the tables of a catalog and its first snapshot."""
+"""Creates lakes: the tables of a catalog and its first snapshot."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ def has_lake(database: Database) -> bool:
 
 
 def create_lake(database: Database, data_path: str, encrypted: bool) -> None:
-    """Make the tables, snapshot 0 and its schema `main`, all at once. Does nothing where a lake is, or another
-    process makes one at the same moment.
+    """Make the tables, snapshot 0 and its schema `main`, all at once.
+
+    Does nothing where a lake is, or another process makes one at the same moment.
     """
     try:
         if not database.transactional_ddl:
@@ -80,6 +81,7 @@ def _create_tables(database: Database, condition: str = "") -> None:
 
 
 def create_statement(database: Database, table: CatalogTable, condition: str = "") -> str:
+    """The CREATE TABLE statement of a catalog table."""
     columns = ", ".join(column_clause(database, column) for column in table.columns)
     return f"CREATE TABLE {condition}{table.name} ({columns})"
 

@@ -1,4 +1,4 @@
-"""What the catalog knows of the rows that data files have lost."""
+"""Looks up which rows data files have lost, as far as the catalog knows."""
 
 from __future__ import annotations
 

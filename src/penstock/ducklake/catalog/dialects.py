@@ -1,4 +1,4 @@
-"""How each catalog database reads a value from its text, so that it compares as the value does.
+"""Writes, for each catalog database, SQL that reads a value from its text, so that it compares as the value does.
 
 A reading is an SQL expression that is NULL for text which is not a value in the expected form; it never fails. The
 expressions hold neither `?` nor `%`, so that any driver's placeholders can be put in.
@@ -31,6 +31,7 @@ class Form:
 
     @property
     def pattern(self) -> str:
+        """A regular expression for texts of this form."""
         start = self.start.replace("0", "[0-9]")
         return start + (_FRACTION if self.fraction else "") + self.suffix.replace("+", "[+]")
 
@@ -57,6 +58,7 @@ class Dialect:
         raise NotImplementedError
 
     def integer(self, text: str) -> str:
+        """An integer."""
         raise NotImplementedError
 
     def unsigned(self, text: str) -> str:
@@ -64,6 +66,7 @@ class Dialect:
         return self.integer(text)
 
     def unsigned_bound(self, value: int) -> int | str:
+        """The parameter that a uint64 is compared with."""
         return value
 
     def decimal(self, text: str, type: Type) -> str | None:
@@ -86,6 +89,7 @@ class Dialect:
         )
 
     def boolean(self, text: str) -> str:
+        """A boolean, as 0 or 1."""
         return f"CASE {text} WHEN '1' THEN 1 WHEN 'true' THEN 1 WHEN '0' THEN 0 WHEN 'false' THEN 0 END"
 
     def text(self, text: str) -> str:

@@ -1,4 +1,6 @@
-"""Conditions, run inside the catalog database, that are true for data files which cannot hold a matching row.
+"""Decides which data files of a snapshot can hold a matching row, inside the catalog database.
+
+The conditions made here are true for data files which cannot hold one.
 
 A file is pruned only by what is known of it: rows of statistics or partition values that say so in a form that is
 understood. The catalog's tables have no indexes, so every condition is a scan of its own, none is run once a file.

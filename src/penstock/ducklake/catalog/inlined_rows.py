@@ -1,4 +1,4 @@
-"""Rows that live in the catalog itself, in one table for each shape that the lake's table had."""
+"""Reads the rows that live in the catalog itself, in one table for each shape that the lake's table had."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ def changed_inlined_rows(
     *,
     nanoseconds: bool = False,
 ) -> list[pa.Table]:
-    """The committed inlined rows that a condition is true for, with the snapshot they begin or end with: columns
-    `v0, v1, ...` of the given columns, `row_id` and `snapshot_id`.
+    """The committed inlined rows that a condition is true for, with the snapshot they begin or end with.
+
+    They have columns `v0, v1, ...` of the given columns, `row_id` and `snapshot_id`.
     """
     return list(_stored_rows(database, table_id, where, columns, history, nanoseconds, snapshot))
 
@@ -106,4 +107,5 @@ def inlined_delete_table(database: Database, table_id: int) -> str | None:
 
 
 def inlined_delete_name(table_id: int) -> str:
+    """The name of a table's table of inlined deletes."""
     return f"ducklake_inlined_delete_{table_id}"

@@ -1,4 +1,4 @@
-"""Statistics of rows that are inlined, in the texts that DuckDB's extension gives them."""
+"""Computes statistics of rows that are inlined, in the texts that DuckDB's extension gives them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables that hold inlined rows in each database, and the way rows get into them."""
+"""Defines the tables that hold inlined rows in each database, and inserts rows into them."""
 
 from __future__ import annotations
 
@@ -113,6 +113,7 @@ def _can_name(name: str, engine: str) -> bool:
 
 
 def inlined_table_name(table_id: int, schema_version: int) -> str:
+    """The name of a table's inlined table for a schema version."""
     return f"ducklake_inlined_data_{table_id}_{schema_version}"
 
 

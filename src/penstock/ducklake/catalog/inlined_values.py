@@ -1,4 +1,4 @@
-"""Rows in the types that Spark shows, as values of DuckDB's own types, and as each database's inlined table holds them.
+"""Converts rows from the types that Spark shows to DuckDB's own, and to what each database's inlined table holds.
 
 DuckDB does every conversion. A few plain rows go to it as parameters of a query, because handing it an Arrow table
 takes several times as long as everything else that the insert of one row does.
@@ -22,7 +22,7 @@ from penstock.errors import InvalidError
 from penstock.partitioning.texts import is_infinite
 from penstock.schema.columns import Column
 from penstock.schema.types import Order
-from penstock.storage.duckdb_sql import FROM_NANOSECONDS, duckdb_type, quoted, select_list
+from penstock.storage.duckdb_sql import FROM_NANOSECONDS, duckdb_quoted, duckdb_type, select_list
 
 _SOURCE = "penstock_rows"
 _FEW_VALUES = 64
@@ -167,9 +167,11 @@ def native(column: Column, type: pa.DataType, value: str) -> str:
             entries = f"list_transform(map_entries({value}), lambda e: struct_pack(k := {key}, v := {item}))"
             return f"CASE WHEN {value} IS NOT NULL THEN map_from_entries({entries}) END"
         case "struct":
-            shown = [(type.field(i).type, f"({value}).{quoted(type.field(i).name)}") for i in range(type.num_fields)]
+            shown = [
+                (type.field(i).type, f"({value}).{duckdb_quoted(type.field(i).name)}") for i in range(type.num_fields)
+            ]
             fields = ", ".join(
-                f"{quoted(child.name)} := {native(child, *field)}"
+                f"{duckdb_quoted(child.name)} := {native(child, *field)}"
                 for child, field in zip(column.children, shown, strict=True)
             )
             return f"CASE WHEN {value} IS NOT NULL THEN struct_pack({fields}) END"
@@ -209,7 +211,7 @@ def _calculator() -> duckdb.DuckDBPyConnection:
 
 @contextmanager
 def complaining(columns: Sequence[Column], rows: pa.Table) -> Iterator[None]:
-    """DuckDB's refusal of a value as an error that names the column and the value."""
+    """Raise DuckDB's refusal of a value as an error that names the column and the value."""
     try:
         yield
     except (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException) as error:

@@ -1,4 +1,4 @@
-"""Where a lake's metadata lives: the text after `ducklake:`."""
+"""Parses where a lake's metadata lives: the text after `ducklake:`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def secrets_in(text: str) -> tuple[str, ...]:
 
 
 def parse_location(uri: str) -> Location:
-    """`ducklake:FILE`, `ducklake:sqlite:FILE`, `ducklake:postgres:LIBPQ`, `ducklake:mysql:KEY=VALUE ...`.
+    """Parse `ducklake:FILE`, `ducklake:sqlite:FILE`, `ducklake:postgres:LIBPQ` or `ducklake:mysql:KEY=VALUE ...`.
 
     What a server's location leaves out comes from the connection parameters.
     """

@@ -1,4 +1,4 @@
-"""Catalogs of older format versions, brought to the tables and rows of this one."""
+"""Migrates catalogs of older format versions to the tables and rows of this one."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ _FILLED = (
 
 
 def format_version(database: Database) -> str:
+    """The version of DuckLake's format that a catalog has."""
     return str(database.value('SELECT "value" FROM ducklake_metadata WHERE "key" = \'version\''))
 
 

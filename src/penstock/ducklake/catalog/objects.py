@@ -1,4 +1,4 @@
-"""Schemas, tables, columns, views, macros, tags, partition and sort specifications, as one snapshot shows them."""
+"""Looks up schemas, tables, columns, views, macros, tags, partition and sort specifications, as a snapshot has them."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from penstock.storage.paths import folder, resolve
 
 
 def schemas(database: Database, at: At, data_path: str) -> list[Schema]:
+    """The schemas of the lake."""
     rows = database.query(
         f"""SELECT schema_id, schema_uuid, schema_name, path, path_is_relative FROM ducklake_schema
             WHERE {at.visible()} ORDER BY schema_id""",
@@ -34,6 +35,7 @@ def schemas(database: Database, at: At, data_path: str) -> list[Schema]:
 
 
 def tables(database: Database, at: At, data_path: str) -> list[TableInfo]:
+    """The tables of all schemas."""
     owners = {schema.id: schema for schema in schemas(database, at, data_path)}
     rows = database.query(
         f"""SELECT table_id, table_uuid, schema_id, table_name, path, path_is_relative FROM ducklake_table
@@ -74,6 +76,7 @@ def was_ever_a_table(database: Database, name: str) -> bool:
 
 
 def require_column(columns: Iterable[Column], name: str, table: str) -> Column:
+    """The column of a name; a NotFoundError lists those that there are."""
     found = find_column(columns, name)
     if found is None:
         raise NotFoundError(
@@ -119,6 +122,7 @@ def tags(database: Database, at: At, object_id: int) -> dict[str, str | None]:
 
 
 def column_tags(database: Database, at: At, table_id: int, column_id: int) -> dict[str, str | None]:
+    """A column's tags; a comment is the tag `comment`."""
     sql = f"SELECT key, value FROM ducklake_column_tag WHERE table_id = ? AND column_id = ? AND {at.visible()}"
     return _tags(database, sql, [table_id, column_id])
 
@@ -142,6 +146,7 @@ def partition_specs(database: Database, table_id: int) -> list[PartitionSpec]:
 
 
 def current_partition_id(database: Database, at: At, table_id: int) -> int | None:
+    """The id of the specification that new rows are partitioned by, or None."""
     sql = f"SELECT max(partition_id) FROM ducklake_partition_info WHERE table_id = ? AND {at.visible()}"
     found: int | None = database.value(sql, [table_id])
     return found
@@ -154,6 +159,7 @@ def current_partition_spec(database: Database, at: At, table_id: int) -> Partiti
 
 
 def sort_order(database: Database, at: At, table_id: int) -> tuple[SortKey, ...]:
+    """The keys that new rows are sorted by."""
     rows = database.query(
         f"""SELECT e.expression, e.dialect, e.sort_direction, e.null_order
             FROM ducklake_sort_info i
@@ -165,6 +171,7 @@ def sort_order(database: Database, at: At, table_id: int) -> tuple[SortKey, ...]
 
 
 def views(database: Database, at: At, data_path: str) -> list[View]:
+    """The views of all schemas."""
     names = {schema.id: schema.name for schema in schemas(database, at, data_path)}
     rows = database.query(
         f"""SELECT view_id, schema_id, view_name, dialect, "sql", column_aliases FROM ducklake_view
@@ -174,6 +181,7 @@ def views(database: Database, at: At, data_path: str) -> list[View]:
 
 
 def macros(database: Database, at: At, data_path: str) -> list[Macro]:
+    """The macros of all schemas."""
     names = {schema.id: schema.name for schema in schemas(database, at, data_path)}
     found = database.query(
         f"SELECT macro_id, schema_id, macro_name FROM ducklake_macro WHERE {at.visible()} ORDER BY macro_id",

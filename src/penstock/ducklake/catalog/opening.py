@@ -1,4 +1,4 @@
-"""Opening a lake's catalog, and every reason not to."""
+"""Opens a lake's catalog, or says why it may not."""
 
 from __future__ import annotations
 

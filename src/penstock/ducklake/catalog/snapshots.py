@@ -1,4 +1,4 @@
-"""The lake's snapshots: all of them, the latest, one by id or by time."""
+"""Looks up the lake's snapshots: all of them, the latest, one by id or by time."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ _SELECT = """
 
 
 def all_snapshots(database: Database) -> list[Snapshot]:
+    """Every snapshot, oldest first."""
     return [_snapshot(database, row) for row in database.query(f"{_SELECT} ORDER BY s.snapshot_id")]
 
 
 def latest_snapshot(database: Database) -> Snapshot:
+    """The newest snapshot."""
     rows = database.query(f"{_SELECT} WHERE s.snapshot_id = (SELECT max(snapshot_id) FROM ducklake_snapshot)")
     if not rows:
         raise NotFoundError(f"{database.location} has no snapshots; its catalog is damaged")
@@ -30,11 +32,13 @@ def latest_snapshot(database: Database) -> Snapshot:
 
 
 def find_snapshot(database: Database, version: int) -> Snapshot | None:
+    """The snapshot of a version, or None."""
     rows = database.query(f"{_SELECT} WHERE s.snapshot_id = ?", [version])
     return _snapshot(database, rows[0]) if rows else None
 
 
 def snapshot_by_version(database: Database, version: int) -> Snapshot:
+    """The snapshot of a version; a NotFoundError says which there are."""
     found = find_snapshot(database, version)
     if found is None:
         low, high = database.query("SELECT min(snapshot_id), max(snapshot_id) FROM ducklake_snapshot")[0]

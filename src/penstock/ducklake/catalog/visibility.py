@@ -1,4 +1,4 @@
-"""Which of the catalog's rows are looked at."""
+"""Says which of the catalog's rows a snapshot shows, also with what a transaction has staged on top of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class At:
-    """A snapshot, and on top of it what a transaction has staged and not committed.
+    """A snapshot that is looked at, and on top of it what a transaction has staged and not committed.
 
     Staged rows carry `own`, a number that no snapshot has, as their begin or end.
     """
@@ -16,6 +16,7 @@ class At:
     own: int | None = None
 
     def shows(self, begin: int, end: int | None) -> bool:
+        """Whether rows with this `begin_snapshot` and `end_snapshot` are shown."""
         begun = begin <= self.version or begin == self.own
         return begun and (end is None or (end > self.version and end != self.own))
 

@@ -1,4 +1,4 @@
-"""Which data files and delete files a snapshot shows, grouped by how they must be read, and pruned in the database."""
+"""Finds the data and delete files that a snapshot shows, grouped by how they are read, and pruned in the database."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ class FileScope:
 
     @property
     def version(self) -> int:
+        """The snapshot's id."""
         return self.at.version
 
     def groups(self) -> list[FileGroup]:
@@ -98,6 +99,7 @@ class FileScope:
         return [int(value or 0) for value in row]
 
     def delete_kinds(self, group: FileGroup) -> list[DeleteKind]:
+        """The kinds of delete files that a group's files have."""
         where, parameters = self._delete_files(group)
         rows = self.database.query(
             f"""SELECT x.format, CASE WHEN x.encryption_key IS NULL THEN 0 ELSE 1 END AS encrypted, sum(x.delete_count)
@@ -142,6 +144,7 @@ class FileScope:
         return inlined_rows(self.database, self.table_id, self.at, columns, history, nanoseconds=nanoseconds)
 
     def mapping(self, mapping_id: int) -> list[MappedField]:
+        """The fields of a name mapping."""
         rows = self.database.query(
             """SELECT column_id, source_name, target_field_id, parent_column, is_partition FROM ducklake_name_mapping
                WHERE mapping_id = ?""",

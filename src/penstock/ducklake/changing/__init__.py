@@ -1,1 +1,1 @@
-"""Statements that change rows which are there: deletes, updates, merges."""
+"""Changes rows which are there: deletes, updates, merges."""

@@ -1,4 +1,4 @@
-"""Rows of a table that change: the tasks write the new ones, and tell where the old ones are."""
+"""Runs the job that changes a table's rows: its tasks write the new ones, and report where the old ones are."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.ducklake.reading.table_scan import FILE
-from penstock.spark.arrow_transfer import handed_over
-from penstock.spark.file_tasks import writing_tasks
+from penstock.spark.arrow_transfer import run_in_batches
+from penstock.spark.file_tasks import file_writing_job
 from penstock.spark.kept_rows import Keep
 from penstock.spark.workers import map_in_workers
-from penstock.spark.write_job import Gathering, Job, Written, gathered, gathering
+from penstock.spark.write_job import GatherJob, WriteJob, Written, collect_written, gather_rows
 from penstock.storage.parquet.names import new_write_id
 
 # What conditions and values may call the rows that are merged into a table.
@@ -40,7 +40,7 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass
 class _Places:
-    """Where the rows that went by are, and which rows of a source they matched."""
+    """Collects where the rows that went by are, and which rows of a source they matched."""
 
     positions: dict[int, list[Numbers]] = field(default_factory=dict)
     sources: list[Numbers] = field(default_factory=list)
@@ -64,9 +64,12 @@ class _Places:
 
 @dataclass(frozen=True)
 class ChangeJob:
-    """What every task does. Batches end in the `CONTROLS`; what is before them is for the writer, if there is one."""
+    """Does the work of a task on rows that change.
 
-    writer: Job | None
+    Batches end in the `CONTROLS`; what is before them is for the writer, if there is one.
+    """
+
+    writer: WriteJob | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         places = _Places()
@@ -110,28 +113,29 @@ class Changed:
         return map_in_workers(found, _unpacked, f"{SOURCE} bigint")
 
 
-def change_rows(frame: DataFrame, writer: Job | None, directory: str, keep: Keep) -> Changed:
-    """Let the tasks write. The results are kept, so that no row is looked at twice."""
+def change_rows(frame: DataFrame, writer: WriteJob | None, directory: str, keep: Keep) -> Changed:
+    """Let the tasks write the new rows. The results are kept, so that no row is looked at twice."""
     write_id = writer.plan.write_id if writer else new_write_id()
 
     def attempt(rows: DataFrame) -> Changed:
-        with writing_tasks(rows.sparkSession, directory, write_id) as files:
+        with file_writing_job(rows.sparkSession, directory, write_id) as files:
             results = keep(map_in_workers(rows, ChangeJob(writer), _RESULT))
             flags = [F.col(name).isNotNull().alias(f"has_{name}") for name in ("rows", "positions")]
             told = results.where("sources IS NULL").select("file", "touched", *flags).collect()
             written = Written([pickle.loads(row.file) for row in told if row.file is not None])
             if writer and any(row.has_rows for row in told):
                 held = results.where("rows IS NOT NULL").select("file", "rows")
-                few = gathered(gathering(held, Gathering(writer, others=bool(written.files))).collect())
+                few = collect_written(gather_rows(held, GatherJob(writer, others=bool(written.files))).collect())
                 written = Written([*written.files, *few.files], few.held)
-            files.tell(written.paths)
+            files.report(written.paths)
         touched = frozenset(row.touched for row in told if row.touched is not None)
         return Changed(written, touched, any(row.has_positions for row in told), results)
 
-    return handed_over(frame, attempt)
+    return run_in_batches(frame, attempt)
 
 
 def positions_of(packed: bytes) -> Numbers:
+    """The positions in bytes that a task returned."""
     return np.frombuffer(packed, np.int64)
 
 

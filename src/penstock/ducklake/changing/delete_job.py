@@ -1,4 +1,4 @@
-"""Finding the rows that a predicate is true for, and writing the delete files that hide them, in the tasks."""
+"""Runs the job that removes rows: its tasks write the delete files that hide them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from penstock.ducklake.files.delete_files import (
 )
 from penstock.ducklake.reading.pushed_filters import pushed_filters
 from penstock.ducklake.reading.table_scan import FILE, Contents, TableScan
-from penstock.spark.file_tasks import writing_tasks
+from penstock.spark.file_tasks import file_writing_job
 from penstock.spark.pushdown import covered_whole
 from penstock.spark.workers import map_in_workers
 from penstock.storage.parquet.names import new_write_id
@@ -48,7 +48,7 @@ class Removed:
 
 @dataclass(frozen=True)
 class RemovalJob:
-    """What every task does with the positions it gets: all those of a file come to one task."""
+    """Does the work of a task on deleted positions: all those of a file come to one task."""
 
     directory: str
     files: Mapping[int, DeletableFile]
@@ -90,15 +90,15 @@ def _by_file(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int | None, Po
 def remove_rows(places: DataFrame, job: RemovalJob) -> list[Removed]:
     """Let the tasks write the delete files of rows given by file and packed positions."""
     together = places.repartition(F.col(FILE)).sortWithinPartitions(FILE)
-    with writing_tasks(places.sparkSession, job.directory, job.write_id) as files:
+    with file_writing_job(places.sparkSession, job.directory, job.write_id) as files:
         found = map_in_workers(together, job, _RESULT).collect()
         removed: list[Removed] = [pickle.loads(row.removed) for row in found]
-        files.tell(one.delete.path for one in removed if one.delete)
+        files.report(one.delete.path for one in removed if one.delete)
     return removed
 
 
 def files_covered_whole(scan: TableScan, contents: Contents, where: SparkColumn) -> frozenset[int]:
-    """The data files that hold only rows that a predicate is true for: the catalog's statistics say so, unread."""
+    """Find the data files that hold only rows that a predicate is true for: the catalog's statistics say so, unread."""
 
     def possible(predicate: SparkColumn) -> Iterator[int]:
         for group in contents.groups:

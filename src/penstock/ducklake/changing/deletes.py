@@ -1,4 +1,4 @@
-"""Statements that take rows out of a table."""
+"""Deletes rows of a table: all of them, or those that a predicate is true for."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.reading.table_scan import FILE
 from penstock.ducklake.transaction import Transaction
 from penstock.spark.expressions import has_subquery
-from penstock.spark.kept_rows import keeping
+from penstock.spark.kept_rows import row_keeper
 
 
 @dataclass(frozen=True)
 class Removal:
-    """What goes: whole files, rows of others, and inlined rows by the catalog's table that holds them."""
+    """What a statement removes: whole files, rows of others, and inlined rows by the catalog table that holds them."""
 
     whole_files: frozenset[int] = frozenset()
     removed: Sequence[Removed] = ()
@@ -36,7 +36,7 @@ class Removal:
 
 
 def everything(transaction: Transaction, table: TableInfo) -> Removal:
-    """All rows that the transaction sees: no file is read."""
+    """The removal of all rows that the transaction sees: no file is read."""
     shown = transaction.shown()
     sql = f"SELECT data_file_id FROM ducklake_data_file WHERE table_id = ? AND {shown.at.visible()}"
     with shown.database.consistent():
@@ -46,7 +46,7 @@ def everything(transaction: Transaction, table: TableInfo) -> Removal:
 
 
 def matching(transaction: Transaction, table: TargetTable, where: SparkColumn) -> Removal:
-    """The rows that a predicate is true for.
+    """The removal of the rows that a predicate is true for: finds them, and writes their delete files.
 
     Files that the statistics prove to hold no other row go whole, unread; of the others only those are read that can
     hold a match.
@@ -58,20 +58,20 @@ def matching(transaction: Transaction, table: TargetTable, where: SparkColumn) -
     rows = found.frame.where(where)
     if whole:
         rows = rows.where(F.col(FILE).isNull() | ~F.col(FILE).isin(*whole))
-    with keeping() as keep:
+    with row_keeper() as keep:
         changed = change_rows(rows.select(*controls()), None, table.target.info.path, keep)
         return removal_of(transaction, table, changed, whole)
 
 
 def controls(written: bool = False) -> list[SparkColumn]:
-    """That rows of a target go, and whether they are written anew."""
+    """The `CONTROLS` of target rows that are removed and, if `written`, written anew."""
     return [F.col(FILE), F.col(POSITION), F.lit(written).alias(WRITTEN), F.lit(None).cast("bigint").alias(SOURCE)]
 
 
 def removal_of(
     transaction: Transaction, changing: TargetTable, changed: Changed, whole_files: frozenset[int] = frozenset()
 ) -> Removal:
-    """Rows whose places the tasks have told."""
+    """The removal of rows whose places the tasks have returned: writes their delete files."""
     if not changed.removes:
         return Removal(whole_files)
     target, scope = changing.target, changing.scan.scope
@@ -90,6 +90,7 @@ def removal_of(
 
 
 def stage(transaction: Transaction, table: TableInfo, removal: Removal) -> None:
+    """Stage a removal."""
     staging = transaction.staging
     ended = {item.file_id for item in removal.removed if item.all_rows and item.file_id is not None}
     staged.remove_files(staging, table, removal.whole_files | ended)

@@ -1,4 +1,4 @@
-"""What a merge matches by, and what the keys of the source say about the rows of the target."""
+"""Finds the keys that a merge matches by, and what those of the source say about the rows of the target."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.ducklake.changing.change_job import SOURCE_NAME
 from penstock.ducklake.reading.table_scan import ROW_ID, TARGET_NAME
 from penstock.errors import InvalidError, NotFoundError
 from penstock.schema.columns import Column, find_column
-from penstock.spark.expressions import quoted
+from penstock.spark.expressions import spark_quoted
 from penstock.spark.jvm import catalyst_column, query_execution
 
 _MOST_VALUES = 64  # that are listed one by one
@@ -29,7 +29,7 @@ On = str | SparkColumn | Sequence[str]
 
 
 def join_condition(on: On, columns: Sequence[Column], source: DataFrame, table: str) -> SparkColumn:
-    """A condition as it is, or equality of columns that both sides have, by their names, where NULL equals nothing.
+    """A given condition, or equality of columns that both sides have, by their names, where NULL equals nothing.
 
     A single text is a name if both sides have such a column, and a condition otherwise.
     """
@@ -61,7 +61,7 @@ def _same(name: str, columns: Sequence[Column], source: DataFrame, table: str) -
     if len(found) != 1:
         many = "two columns of that name" if found else f"only {', '.join(source.columns)}"
         raise InvalidError(f"the merge into {table} matches by {name!r}, and its source has {many}; rename one")
-    return F.col(f"{TARGET_NAME}.{quoted(target)}") == F.col(f"{SOURCE_NAME}.{quoted(found[0])}")
+    return F.col(f"{TARGET_NAME}.{spark_quoted(target)}") == F.col(f"{SOURCE_NAME}.{spark_quoted(found[0])}")
 
 
 def _of_target(name: str, columns: Sequence[Column]) -> str | None:
@@ -108,7 +108,7 @@ class Summary:
 
 
 def summary(source: DataFrame, keys: Sequence[JoinKey]) -> Summary:
-    """One look at the source for all keys; one more for a key of which it has few values.
+    """Summarise a source: one look at it for all keys, and one more for a key of which it has few values.
 
     Structs and arrays say nothing: no statistics are kept of them.
     """

@@ -1,4 +1,4 @@
-"""What a merge does to each row: a join of target and source, and the first clause that applies."""
+"""Decides what a merge does to each row: a join of target and source, and the first clause that applies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from penstock.predicates import implied_by
 from penstock.predicates.implication import Anything, Implication
 from penstock.schema.columns import Column, find_column
 from penstock.spark.column_assignment import assigned_values
-from penstock.spark.expressions import quoted
+from penstock.spark.expressions import spark_quoted
 from penstock.spark.jvm import filter_text
 from penstock.spark.kept_rows import Keep
 from penstock.spark.types import has_nanoseconds
@@ -38,7 +38,7 @@ _BROADCAST_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
 
 @dataclass(frozen=True)
 class Clause:
-    """What happens to a row in one case, where the condition is true."""
+    """A clause of a merge: what happens to a row in one case, where the condition is true."""
 
     case: Case
     action: Action
@@ -68,6 +68,7 @@ class Merging:
 
     @property
     def inserts(self) -> bool:
+        """Whether rows of the source are inserted."""
         return bool(self.in_case("not matched"))
 
     @cached_property
@@ -166,7 +167,7 @@ class Merging:
                 f"table {self.table} has no column {unknown[0]!r}, which the source has; "
                 f"say which columns to {clause.action}, or drop it from the source"
             )
-        return {quoted(name): F.col(f"{SOURCE_NAME}.{quoted(name)}") for name in names}
+        return {spark_quoted(name): F.col(f"{SOURCE_NAME}.{spark_quoted(name)}") for name in names}
 
     def _hinted(self, source: DataFrame, rows: int) -> DataFrame:
         """The source, to be sent to every task if it is small: the target is then not shuffled."""
@@ -202,7 +203,7 @@ class Merging:
 
 
 def check(table: str, target: TargetRows, source: DataFrame, on: SparkColumn, clauses: Sequence[Clause]) -> None:
-    """Errors of names and types, before anything runs; they tell of no columns but those that the caller knows."""
+    """Raise errors of names and types before anything runs; they tell of no columns but those that the caller knows."""
     given = source.alias(SOURCE_NAME)
     try:
         both = target.named.join(given, on)
@@ -219,7 +220,7 @@ def check(table: str, target: TargetRows, source: DataFrame, on: SparkColumn, cl
 
 
 def numbered(source: DataFrame, keep: Keep) -> DataFrame:
-    """The source, computed once and kept: it is looked at several times and must not change."""
+    """Number the source's rows, and keep them: they are looked at several times and must not change."""
     if SOURCE in source.columns:
         raise InvalidError(f"the source has a column {SOURCE}, which is Penstock's own name; rename it")
     return keep(source.withColumn(SOURCE, F.monotonically_increasing_id()))

@@ -1,4 +1,4 @@
-"""Merging rows into a table."""
+"""Merges rows into a table."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from penstock.ducklake.changing.target_table import TargetTable
 from penstock.ducklake.changing.updates import change
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.inserts import insert_assigned
-from penstock.spark.kept_rows import keeping
+from penstock.spark.kept_rows import row_keeper
 from penstock.storage.parquet import check_writable
 
 
 def merge(transaction: Transaction, table: TargetTable, source: DataFrame, on: On, clauses: tuple[Clause, ...]) -> None:
-    """First the rows that are there, then those of the source that matched none of them.
+    """Change the rows that are there, then insert those of the source that matched none of them.
 
     These rely on what was not there: rows that come meanwhile and may match are a conflict.
     """
@@ -29,7 +29,7 @@ def merge(transaction: Transaction, table: TargetTable, source: DataFrame, on: O
     name = target.info.full_name
     condition = join_condition(on, target.columns, source, name)
     check(name, rows, source, condition, clauses)
-    with keeping() as keep:
+    with row_keeper() as keep:
         merging = Merging(name, target.columns, clauses, rows, numbered(source, keep), condition)
         changed = merging.changed_rows()
         if merging.writes:

@@ -1,4 +1,4 @@
-"""A table's rows as what a statement changes: under their names, with what it takes to find and to write them again."""
+"""Reads the rows that a statement can change, with what it takes to find them and to write them again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.ducklake.reading.row_conversion import Conversion, Reading, micros
 from penstock.ducklake.reading.table_scan import FILE, ROW_ID, TARGET_NAME, Contents, TableScan
 from penstock.errors import InvalidError
 from penstock.schema.columns import Column, find_column
-from penstock.spark.expressions import as_column, quoted
+from penstock.spark.expressions import as_column, spark_quoted
 from penstock.spark.types import has_nanoseconds
 
 ROW = "_penstock_row"
@@ -25,7 +25,9 @@ _CUT = Reading(conversions={"timestamp_ns": Conversion(T.LongType(), microsecond
 
 @dataclass(frozen=True)
 class TargetRows:
-    """The frame has the table's columns, then ROW, FILE and POSITION, and what the columns do not show in full.
+    """Rows of a table that a statement can change.
+
+    The frame has the table's columns, then ROW, FILE and POSITION, and what the columns do not show in full.
 
     Conditions and values may also name `rowid`, DuckLake's row id, unless the table has a column of that name.
     """
@@ -35,7 +37,7 @@ class TargetRows:
 
     @property
     def named(self) -> DataFrame:
-        """No rows of what conditions and values may name: what they get wrong here, Spark explains by nothing else."""
+        """An empty frame with what conditions and values may name, so that Spark's errors tell of nothing else."""
         own = [T.StructField(ROW_ID, T.LongType())] if has_row_id(self.columns) else []
         fields = [*self.frame.schema.fields[: len(self.columns)], *own]
         return self.frame.sparkSession.createDataFrame([], T.StructType(fields)).alias(TARGET_NAME)
@@ -43,12 +45,12 @@ class TargetRows:
     def unchanged(self) -> list[SparkColumn]:
         """The values of the columns as they are."""
         return [
-            F.col(_full(i) if has_nanoseconds(column) else f"{TARGET_NAME}.{quoted(column.name)}")
+            F.col(_full(i) if has_nanoseconds(column) else f"{TARGET_NAME}.{spark_quoted(column.name)}")
             for i, column in enumerate(self.columns)
         ]
 
     def with_new(self, given: dict[str, SparkColumn]) -> list[SparkColumn]:
-        """The values of the columns, of which some are new. Names are columns, or paths to fields of structs."""
+        """The values of the columns, with new ones put in. Names are columns, or paths to fields of structs."""
         values = self.unchanged()
         seen: set[str] = set()
         for path, value in given.items():
@@ -58,19 +60,19 @@ class TargetRows:
             seen.add(top.name)
             position = self.columns.index(top)
             if below:
-                value = values[position].withField(".".join(quoted(item.name) for item in below), value)
+                value = values[position].withField(".".join(spark_quoted(item.name) for item in below), value)
             values[position] = value
         return values
 
 
 def target_rows(scan: TableScan, contents: Contents) -> TargetRows:
-    """`scan` gives row ids and addresses, and nanoseconds where there are any."""
+    """The rows of a scan that gives row ids and addresses, and nanoseconds where there are any."""
     columns = scan.layout.columns
     names = [column.name for column in columns]
     frame = scan.frame(contents).toDF(*names, ROW, FILE, POSITION)
     if scan.layout.nanoseconds:
-        shown = [_CUT.shown(column, F.col(quoted(column.name))).alias(column.name) for column in columns]
-        full = [F.col(quoted(c.name)).alias(_full(i)) for i, c in enumerate(columns) if has_nanoseconds(c)]
+        shown = [_CUT.shown(column, F.col(spark_quoted(column.name))).alias(column.name) for column in columns]
+        full = [F.col(spark_quoted(c.name)).alias(_full(i)) for i, c in enumerate(columns) if has_nanoseconds(c)]
         frame = frame.select(*shown, ROW, FILE, POSITION, *full)
     if has_row_id(columns):
         frame = frame.withColumn(ROW_ID, F.col(ROW))
@@ -83,6 +85,7 @@ def has_row_id(columns: Sequence[Column]) -> bool:
 
 
 def expressions(given: Mapping[str, str | SparkColumn]) -> dict[str, SparkColumn]:
+    """Values as users give them, SQL text or columns, as columns."""
     return {name: as_column(value) for name, value in given.items()}
 
 

@@ -1,4 +1,4 @@
-"""A table as a statement that changes its rows finds it."""
+"""Looks up a table for a statement that changes its rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TargetTable:
 def target_table(
     attachment: Attachment, transaction: Transaction, table: TableInfo, *, in_full: bool = True
 ) -> TargetTable:
-    """The table as the transaction sees it: `in_full` with all that it takes to write its rows anew."""
+    """Look up the table as the transaction sees it: `in_full` with all that it takes to write its rows anew."""
     shown = transaction.shown()
     target = write_target(transaction, table, attachment.options)
     with shown.database.consistent():

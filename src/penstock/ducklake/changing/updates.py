@@ -1,4 +1,4 @@
-"""Statements that change rows: an update, and what a merge does to rows that are there."""
+"""Writes rows anew that are there: for an update, and for the matched rows of a merge."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.inserts import note_files, stage_written
 from penstock.ducklake.writing.write_target import job_for
 from penstock.spark.column_assignment import assigned_values
-from penstock.spark.kept_rows import Keep, keeping
+from penstock.spark.kept_rows import Keep, row_keeper
 from penstock.storage.parquet import check_writable
 
 
@@ -28,12 +28,12 @@ def update(
     frame = rows.frame if where is None else rows.frame.where(where)
     new = assigned_values(frame, target.columns, rows.with_new(values))
     named = [value.alias(f"v{i}") for i, value in enumerate(new)]
-    with keeping() as keep:
+    with row_keeper() as keep:
         change(transaction, table, frame.select(*named, ROW, *deletes.controls(written=True)), keep)
 
 
 def change(transaction: Transaction, table: TargetTable, rows: DataFrame, keep: Keep) -> list[Changed]:
-    """Rows with the table's columns, ROW and the `CONTROLS`: written anew where they say so, and taken away before.
+    """Remove rows with the table's columns, ROW and the `CONTROLS`, and write those anew that these say.
 
     Rows that this transaction has added itself have no row ids yet: they are written as new ones.
     """

@@ -1,1 +1,1 @@
-"""The files of a lake besides its data files of its own: delete files, and files that other programs wrote."""
+"""Reads and writes delete files, and reads the data files that other programs wrote."""

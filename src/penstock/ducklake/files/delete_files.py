@@ -1,4 +1,4 @@
-"""Delete files: the positions of a data file's deleted rows, written anew with every delete that adds to them."""
+"""Writes delete files: the positions of a data file's deleted rows, all of them anew with every delete."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class WrittenDelete:
 def write_delete_file(
     directory: str, write_id: str, file: DeletableFile, positions: Positions, *, vectors: bool, encrypted: bool
 ) -> WrittenDelete:
-    """All positions of one data file, in order; as a deletion vector, which nothing encrypts, or as Parquet."""
+    """Write all positions of one data file, in order: as a deletion vector, which nothing encrypts, or as Parquet."""
     if vectors:
         return _write_vector(directory, write_id, positions, new_key() if encrypted else None)
     options = FileOptions(target_file_size=_ONE_FILE)

@@ -1,4 +1,4 @@
-"""Parquet files that others wrote: the fields that they hold, and what their footers say of the values."""
+"""Reads the footers of Parquet files that others wrote: the fields that they hold, and statistics of the values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.schema.columns import Column
 from penstock.schema.statistics import ColumnStatistics
 from penstock.schema.types import Order, Type
 from penstock.storage.filesystems import open_file
-from penstock.storage.parquet.texts import Value, bounds
+from penstock.storage.parquet.texts import Value, bound_texts
 
 _PLAIN = {
     "BOOLEAN": "boolean", "INT32": "int32", "INT64": "int64", "FLOAT": "float32", "DOUBLE": "float64",
@@ -60,6 +60,7 @@ class Held:
     ticks: int = _MICROSECONDS
 
     def fits(self, column: Type) -> bool:
+        """Whether a column of a type can hold the leaf's values."""
         if self.type is None or column.name in _NOT_ADDED:
             return False
         if column.name == "decimal":
@@ -86,6 +87,8 @@ class FileField:
 
 @dataclass(frozen=True)
 class Footer:
+    """The fields of a file, and its footer."""
+
     fields: tuple[FileField, ...]
     metadata: pq.FileMetaData
     size: int
@@ -98,6 +101,7 @@ class Footer:
 
 
 def read_footer(path: str) -> Footer:
+    """Read the footer of a Parquet file."""
     with open_file(path) as opened:
         size: int = opened.size()
         file = pq.ParquetFile(opened)
@@ -193,7 +197,7 @@ def _bounds(column: Column, field: FileField, stated: Sequence[pq.Statistics | N
     if not pairs or any(value != value for pair in pairs for value in pair):
         return None, None
     try:
-        return bounds(column.type, min(low for low, _ in pairs), max(high for _, high in pairs))
+        return bound_texts(column.type, min(low for low, _ in pairs), max(high for _, high in pairs))
     except UnicodeDecodeError:  # a text that was cut inside a character
         return None, None
 

@@ -1,4 +1,4 @@
-"""A foreign file under a table's columns: which of its fields is which column, by name, and where that fails."""
+"""Matches the fields of a foreign file with a table's columns, by name, and says where that fails."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ForeignFile:
 
 
 def described(path: str, columns: Sequence[Column], rules: Rules) -> ForeignFile:
-    """A file as a table with these columns can hold it, or an error that names the file and the column."""
+    """Match a file with a table's columns, or raise an error that names the file and the column."""
     try:
         footer = read_footer(path)
     except (pa.ArrowException, OSError) as error:
@@ -63,6 +63,8 @@ def described(path: str, columns: Sequence[Column], rules: Rules) -> ForeignFile
 
 
 class _Matching:
+    """Matches one file with a table's columns."""
+
     def __init__(self, path: str, footer: Footer, rules: Rules) -> None:
         self.path, self.footer, self.rules = path, footer, rules
         self.mapping: list[MappedField] = []

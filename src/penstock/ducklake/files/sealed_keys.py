@@ -1,4 +1,7 @@
-"""Keys of encrypted files on their way to tasks. What travels as a value of a file, Spark prints into its logs."""
+"""Seals the keys of encrypted files on their way to tasks.
+
+What travels as a value of a file, Spark prints into its logs.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ class Seal:
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
     def close(self, key: str | None, path: str) -> str | None:
-        """The key of a file, base64 as the catalog holds it, made unreadable."""
+        """Make the key of a file, base64 as the catalog holds it, unreadable."""
         if not key:
             return None
         octets = base64.b64decode(key)
@@ -23,5 +26,5 @@ class Seal:
         return base64.b64encode(bytes(a ^ b for a, b in zip(octets, pad, strict=True))).decode()
 
     def open(self, sealed: str | None, path: str) -> str | None:
-        """The key that was sealed."""
+        """Recover the key that was sealed."""
         return self.close(sealed, path)

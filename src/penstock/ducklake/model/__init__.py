@@ -1,1 +1,1 @@
-"""Pure values: types, columns, snapshots, options. No I/O, no Spark."""
+"""Defines DuckLake's own concepts as pure values: snapshots, tables, options, schema evolution. No I/O, no Spark."""

@@ -1,4 +1,4 @@
-"""The `extra_stats` of geometries: a bounding box and the kinds of shapes, as JSON."""
+"""Merges the `extra_stats` of geometries: a bounding box and the kinds of shapes, as JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from decimal import Decimal
 
 
 def merged_extra(left: str | None, right: str | None) -> str | None:
-    """The box around both; what is not known on one side is not known of both."""
+    """Merge two boxes into the one around both; what is not known on one side is not known of both."""
     if left is None or right is None:
         return None
     a, b = (json.loads(text, parse_float=Decimal) for text in (left, right))

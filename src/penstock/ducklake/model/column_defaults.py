@@ -1,4 +1,4 @@
-"""Defaults of columns, as `ducklake_column` keeps them."""
+"""Defines the defaults of columns, as `ducklake_column` keeps them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def literal_default(text: str, initial: str) -> Default:
 
 
 def boolean_default(value: bool, initial: bool) -> Default:
-    """true or false: to DuckDB's parser these are expressions, which have an initial value only where rows need one."""
+    """A default of true or false.
+
+    To DuckDB's parser these are expressions, which have an initial value only where rows need one.
+    """
     text = "true" if value else "false"
     return Default(f"CAST('{text[0]}' AS BOOLEAN)", EXPRESSION, text if initial else None)
 

@@ -1,4 +1,4 @@
-"""Data files and delete files, as a scan sees them."""
+"""Defines data files and delete files, as a scan sees them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ class FileGroup:
 
 @dataclass(frozen=True)
 class DataFile:
+    """A data file that a scan reads."""
+
     id: int
     path: str  # absolute
     size: int
@@ -35,6 +37,8 @@ class DataFile:
 
 @dataclass(frozen=True)
 class DeleteFile:
+    """A delete file that a scan applies to a data file."""
+
     data_file_id: int
     path: str  # absolute
     size: int
@@ -52,6 +56,7 @@ class DeleteKind:
     delete_count: int
 
     def is_of(self, file: DeleteFile) -> bool:
+        """Whether a delete file is of this kind."""
         return (file.format, file.encryption_key is not None) == (self.format, self.encrypted)
 
 

@@ -1,4 +1,4 @@
-"""Names as users write them: `orders`, `sales.orders`, `"odd.name".orders`."""
+"""Parses names as users write them: `orders`, `sales.orders`, `"odd.name".orders`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PART = re.compile(r'"((?:[^"]|"")*)"|`((?:[^`]|``)*)`|([^."`]+)')
 
 
 def parse_table_name(name: str) -> tuple[str, str]:
-    """(schema, table); a name alone is in `main`. Parts with dots are written in double quotes or backticks."""
+    """Parse a name into schema and table; one alone is in `main`. Parts with dots are in double quotes or backticks."""
     parts: list[str] = []
     position = 0
     while position <= len(name):

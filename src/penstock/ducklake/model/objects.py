@@ -1,4 +1,4 @@
-"""What a snapshot shows besides rows: schemas, tables, views, macros and their tags."""
+"""Defines what a snapshot shows besides rows: schemas, tables, views, macros and their tags."""
 
 from __future__ import annotations
 

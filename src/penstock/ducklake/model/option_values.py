@@ -1,4 +1,4 @@
-"""The values that options take: what `set_option` accepts, and the text that the catalog stores for it."""
+"""Checks the values that options take: what `set_option` accepts, and the text that the catalog stores for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DuckLake's options: their meaning, their defaults, and the scopes they can be set at."""
+"""Defines DuckLake's options: their meaning, their defaults, and the scopes they can be set at."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ _GLOBAL = ("global",)
 
 @dataclass(frozen=True)
 class Option:
+    """An option: what it means, its default, and the scopes it can be set at."""
+
     name: str
     description: str
     default: str | None
@@ -98,7 +100,7 @@ def effective(
     table_id: int | None,
     attached: Mapping[str, str] | None = None,
 ) -> str | None:
-    """The value that holds: the table's, else its schema's, the lake's, the one attached with, or the default."""
+    """Find the value that holds: the table's, else its schema's, the lake's, the one attached with, or the default."""
     found = {(item.scope, item.scope_id): item.value for item in values if item.name == name}
     for place in (("table", table_id), ("schema", schema_id), ("global", None)):
         if place in found:

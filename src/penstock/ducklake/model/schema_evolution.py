@@ -1,4 +1,4 @@
-"""Schema evolution without rewriting files: each change gives the new columns, and the catalog's rows that say so."""
+"""Evolves a table's columns without rewriting files: the new columns, and the catalog's rows that say so."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def column_rows(columns: Iterable[Column], parent_id: int | None = None) -> Iter
 
 
 def parse_path(path: Path) -> tuple[str, ...]:
-    """The names of a path: `s.a`, `l.element.x`, `m.value.y`; names with dots stand in double quotes or backticks."""
+    """Parse a path: `s.a`, `l.element.x`, `m.value.y`; names with dots stand in double quotes or backticks."""
     if not isinstance(path, str):
         return tuple(path)
     names: list[str] = []
@@ -243,6 +243,8 @@ def check_names(columns: Sequence[Column], *, inlining: bool = True) -> None:
 
 @dataclass(frozen=True)
 class _Retyping:
+    """Promotes a column and the fields below it to the types of another."""
+
     ids: Iterator[int]
     in_use: Mapping[int, str]
 

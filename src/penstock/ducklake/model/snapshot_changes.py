@@ -1,4 +1,4 @@
-"""The text in `ducklake_snapshot_changes.changes_made`: what a snapshot did, as `kind:value` pairs."""
+"""Reads and writes `ducklake_snapshot_changes.changes_made`: what a snapshot did, as `kind:value` pairs."""
 
 from __future__ import annotations
 

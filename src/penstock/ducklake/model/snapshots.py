@@ -1,4 +1,4 @@
-"""A snapshot: one commit of the lake."""
+"""Defines a snapshot: one commit of the lake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of values by the texts that statistics keep of them."""
+"""Orders values by the texts that statistics keep of them."""
 
 from __future__ import annotations
 

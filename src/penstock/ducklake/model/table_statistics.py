@@ -1,4 +1,4 @@
-"""Statistics of a whole table: what its files and inlined rows say together."""
+"""Merges what files and inlined rows say into the statistics of a whole table."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class TableColumnStatistics:
 
     @property
     def is_unbounded(self) -> bool:
+        """Whether neither bound is known."""
         return self.minimum is None and self.maximum is None
 
     def without_nan(self) -> TableColumnStatistics:
@@ -37,7 +38,7 @@ class TableColumnStatistics:
 
 
 def first(new: ColumnStatistics, type: Type) -> TableColumnStatistics | None:
-    """What one set of rows says by itself, or None where that is no bound.
+    """The statistics of a table's first rows, or None where they are no bound.
 
     DuckDB takes two missing bounds to mean that every value so far was NULL, unless the type has no bounds at all.
     """
@@ -48,7 +49,7 @@ def first(new: ColumnStatistics, type: Type) -> TableColumnStatistics | None:
 
 
 def merged(known: TableColumnStatistics, new: ColumnStatistics, type: Type) -> TableColumnStatistics | None:
-    """What is known of a table's column after more rows came, or None where that is not a bound any more."""
+    """The statistics of a table's column after more rows came, or None where they are not a bound any more."""
     other = first(new, type)
     if other is None:
         return None

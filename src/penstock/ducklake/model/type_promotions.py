@@ -1,4 +1,4 @@
-"""The documented changes of a column's type, and no others."""
+"""Says which changes of a column's type are allowed: those that are documented, and no others."""
 
 from __future__ import annotations
 

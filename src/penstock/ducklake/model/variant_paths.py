@@ -1,4 +1,4 @@
-"""The `extra_stats` of variants: the paths that every file holds as a type of their own, as JSON."""
+"""Merges the `extra_stats` of variants: the paths that every file holds as a type of their own, as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Path = dict[str, Any]
 
 
 def merged_paths(left: str | None, right: str | None) -> str | None:
-    """The paths that both hold as the same type, with what is known of the values of both; None where there is none."""
+    """Merge the paths that both hold as the same type, and what is known of their values; None where there is none."""
     before, after = _by_name(left), _by_name(right)
     both = [_merged(before[name], after[name]) for name in sorted(before.keys() & after.keys())]
     kept = [path for path in both if path is not None]

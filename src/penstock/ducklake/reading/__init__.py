@@ -1,1 +1,1 @@
-"""Tables of a lake as DataFrames: scans, their pruning, deleted rows, the change feed."""
+"""Reads tables of a lake as DataFrames: scans, their pruning, deleted rows, the change feed."""

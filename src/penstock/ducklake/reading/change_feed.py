@@ -1,4 +1,4 @@
-"""What a table's snapshots inserted, deleted and updated, as DataFrames: scans of the files that the span changed."""
+"""Reads what a table's snapshots inserted, deleted and updated, from the files that a span of snapshots changed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from penstock.ducklake.reading.table_scan import (
     row_id,
     without,
 )
-from penstock.spark.expressions import quoted
+from penstock.spark.expressions import spark_quoted
 
 Feed = Literal["changes", "insertions", "deletions"]
 # Names that no column of a table has, until the last step.
@@ -47,7 +47,7 @@ class ChangedRows:
     finish: Callable[[ChangedRows, BranchRows, FileGroup], DataFrame]
 
     def frames(self) -> Iterator[DataFrame]:
-        """Snapshot, row id and the columns."""
+        """The rows of each branch: snapshot, row id and the columns."""
         for group in self.contents.groups:
             for rows in self.scan.rows(group, self.contents):
                 yield self.finish(self, rows, group)
@@ -57,6 +57,7 @@ class ChangedRows:
             yield _frame(frame, F.col("snapshot_id"), F.col("row_id"), shown_columns(columns, nanoseconds))
 
     def deleted(self, rows: BranchRows, group: FileGroup) -> DataFrame:
+        """The deleted positions of a group's files."""
         kinds, inlined = self.contents.delete_kinds[group], self.contents.inlined_deletes
         return deleted_positions(self.scan.spark, rows.planner, rows.index, kinds, inlined)
 
@@ -73,7 +74,7 @@ class ChangeFeed:
 
     @classmethod
     def of(cls, feed: Feed, scan: TableScan, span: Span) -> ChangeFeed:
-        """`scan` is of the span's last snapshot. Call it inside `Database.consistent()`."""
+        """Look up the changes of a span, of whose last snapshot `scan` is. Call it inside `Database.consistent()`."""
 
         def chosen(files: type[ChangedFiles]) -> tuple[Span, TableScan, Contents]:
             changed = replace(scan, scope=files.of(scan.scope, span), row_ids=True)
@@ -87,7 +88,7 @@ class ChangeFeed:
         return cls(feed, scan, span, inserted, deleted)
 
     def frame(self) -> DataFrame:
-        """Nothing is read before Spark runs a query on it."""
+        """The changes as a DataFrame; nothing is read before Spark runs a query on it."""
         inserted = [frame for rows in self.inserted for frame in rows.frames()]
         deleted = [frame for rows in self.deleted for frame in rows.frames()]
         if self.feed != "changes":
@@ -119,10 +120,10 @@ class ChangeFeed:
         columns = [column.name for column in self.scan.layout.columns]
         named = [F.col(internal).alias(name) for name, internal in own.items()]
         if frames:
-            return reduce(DataFrame.union, frames).select(*named, *(F.col(quoted(name)) for name in columns))
+            return reduce(DataFrame.union, frames).select(*named, *(F.col(spark_quoted(name)) for name in columns))
         nothing = self.scan.spark.createDataFrame([], self.scan.schema)
         values = [F.lit(None).cast("string" if name == "change_type" else "bigint").alias(name) for name in own]
-        return nothing.select(*values, *(F.col(quoted(name)) for name in columns))
+        return nothing.select(*values, *(F.col(spark_quoted(name)) for name in columns))
 
 
 def _frame(rows: DataFrame, snapshot: SparkColumn, number: SparkColumn, shown: Sequence[SparkColumn]) -> DataFrame:

@@ -1,4 +1,4 @@
-"""How a table's columns are asked for in its files: names, eras, and what Spark's reader cannot bridge by itself."""
+"""Works out how to ask a table's files for its columns: names, eras, and what Spark's reader cannot bridge."""
 
 from __future__ import annotations
 
@@ -144,4 +144,5 @@ class ColumnLayout:
 
 
 def shown_schema(columns: Iterable[Column], reading: Reading) -> T.StructType:
+    """The schema that users see."""
     return T.StructType([T.StructField(column.name, reading.shown_type(column)) for column in columns])

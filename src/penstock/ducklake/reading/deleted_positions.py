@@ -1,4 +1,4 @@
-"""Positions of deleted rows, from delete files of every format and from the catalog, as one DataFrame."""
+"""Reads the positions of deleted rows, from delete files of every format and from the catalog, as one DataFrame."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.ducklake.reading.duckdb_reader import read_positions
 from penstock.ducklake.reading.file_planner import FilePlanner
 from penstock.errors import UnsupportedError
 from penstock.spark.jvm import file_index
-from penstock.spark.relation import file_rows, parquet_rows, records
+from penstock.spark.relation import file_records, file_rows, parquet_rows
 from penstock.spark.workers import map_in_workers
 
 FILE, POSITION, DELETED_IN = "_penstock_deleted_file", "_penstock_deleted_position", "_penstock_deleted_in"
@@ -49,7 +49,7 @@ def deleted_positions(
 
 @dataclass(frozen=True)
 class _Source:
-    """The delete files of one kind, of those that there were when the scan was made."""
+    """Reads the delete files of one kind, of those that there were when the scan was made."""
 
     spark: SparkSession
     planner: FilePlanner
@@ -93,7 +93,7 @@ class _Source:
     def _index(self, constants: T.StructType, constants_of: Callable[[DeleteFile], tuple[object, ...]]) -> Any:
         def plan(filters: str) -> str:
             files = self.planner.scope.delete_files(self.planner.group, self.kinds, self.planner.keep(filters))
-            return records((file.path, file.size, constants_of(file)) for file in files if self.kind.is_of(file))
+            return file_records((file.path, file.size, constants_of(file)) for file in files if self.kind.is_of(file))
 
         size = self.kind.delete_count * _BYTES_PER_POSITION
         return file_index(self.spark, plan, constants, {}, size, "ducklake delete files").follow(self.leader)

@@ -1,4 +1,4 @@
-"""Files that Spark's own reader cannot read, read by DuckDB in Spark's workers."""
+"""Reads the files that Spark's own reader cannot read, by DuckDB in Spark's workers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.ducklake.model.files import DataFile
 from penstock.ducklake.reading.column_layout import ColumnLayout
 from penstock.ducklake.reading.duckdb_rows import as_spark_expects
 from penstock.storage.duckdb_files import connect, read_parquet
-from penstock.storage.duckdb_sql import quoted, select_list
+from penstock.storage.duckdb_sql import duckdb_quoted, select_list
 
 DUCKDB_FILE = (
     T.StructType()
@@ -34,13 +34,13 @@ Reader = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 def duckdb_file(file: DataFile, layout: ColumnLayout, seal: Seal) -> tuple[object, ...]:
     """A file's row of `DUCKDB_FILE`: how to read it, and the SQL that brings its rows into the table's shape."""
     written = columns_at(layout.history, At(file.begin_snapshot))
-    values = {column.id: quoted(column.name) for column in written}
+    values = {column.id: duckdb_quoted(column.name) for column in written}
     select = select_list(layout.columns, written, values, nanoseconds=layout.nanoseconds)
     return (file.id, file.row_id_start, file.changed_in, file.path, seal.close(file.encryption_key, file.path), select)
 
 
 def read_rows(schema: T.StructType, seal: Seal) -> Reader:
-    """Columns `v0, v1, ...`, then file, row id start, changed in, position, embedded row id and snapshot id."""
+    """A reader of rows: `v0, v1, ...`, file, row id start, changed in, position, embedded row id and snapshot id."""
 
     def rows(columns: set[str], job: dict[str, Any]) -> str:
         embedded = [name if name in columns else "CAST(NULL AS BIGINT)" for name in _EMBEDDED]
@@ -51,7 +51,7 @@ def read_rows(schema: T.StructType, seal: Seal) -> Reader:
 
 
 def read_positions(version: int, schema: T.StructType, seal: Seal) -> Reader:
-    """File, position and snapshot of the rows that delete files delete up to a snapshot."""
+    """A reader of delete files: file, position and snapshot of the rows that they delete up to a snapshot."""
 
     def positions(columns: set[str], job: dict[str, Any]) -> str:
         begin = _bigint(job["begin"])

@@ -1,4 +1,4 @@
-"""Rows that DuckDB has brought into shape, crossing into Spark as Arrow."""
+"""Brings rows that DuckDB has read into Spark, as Arrow, and shows them as a table's columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.schema.columns import Column
 
 
 def carried_schema(columns: Sequence[Column], nanoseconds: bool, others: Sequence[str] = ()) -> T.StructType:
-    """The Spark schema of `v0, v1, ...` and of other columns of longs, as they cross."""
+    """The Spark schema in which rows cross: `v0, v1, ...` for the columns, then other columns, which are longs."""
     reading = Reading(nanoseconds, FROM_ARROW)
     schema = T.StructType([T.StructField(f"v{i}", reading.read_type(column)) for i, column in enumerate(columns)])
     for name in others:
@@ -25,12 +25,13 @@ def carried_schema(columns: Sequence[Column], nanoseconds: bool, others: Sequenc
 
 
 def shown_columns(columns: Sequence[Column], nanoseconds: bool) -> list[SparkColumn]:
-    """What has crossed, under the columns' names and types."""
+    """The columns that crossed, under the table's names and in the types that users see."""
     reading = Reading(nanoseconds, FROM_ARROW)
     return [reading.shown(column, F.col(f"v{i}")).alias(column.name) for i, column in enumerate(columns)]
 
 
 def to_frame(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> DataFrame:
+    """Rows that crossed, as a DataFrame."""
     return spark.createDataFrame(as_spark_expects(rows, schema), schema)
 
 

@@ -12,7 +12,10 @@ from penstock.spark.explanation import Explanation
 
 
 def explain(scan: TableScan, contents: Contents, predicate: str) -> Explanation:
-    """Let Spark plan the query, take the filters it pushes, and count in the catalog what each of them does."""
+    """Tell which data files a predicate prunes.
+
+    Spark plans the query, and the catalog counts what each of the filters that it pushes does.
+    """
     files = kept = 0
     reasons: Counter[str] = Counter()
     for group in contents.groups:

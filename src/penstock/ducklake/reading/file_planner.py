@@ -1,4 +1,4 @@
-"""Which files a query needs, answered while Spark plans it."""
+"""Chooses the files that a query needs, while Spark plans it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from penstock.ducklake.model.files import DataFile, FileGroup
 from penstock.partitioning import PartitionSpec
 from penstock.predicates import implied_by
 from penstock.schema.columns import Column
-from penstock.spark.relation import records
+from penstock.spark.relation import file_records
 
 
 @dataclass(frozen=True)
 class FilePlanner:
-    """For the files of one group: filters as JSON in, files and their constants out."""
+    """Plans the files of one group: filters as JSON in, files and their constants out."""
 
     scope: FileScope
     specs: Sequence[PartitionSpec]
@@ -30,7 +30,7 @@ class FilePlanner:
     opaque: frozenset[int] = frozenset()  # columns that must not prune
 
     def __call__(self, filters: str) -> str:
-        return records((file.path, file.size, self.constants_of(file)) for file in self.files_for(filters))
+        return file_records((file.path, file.size, self.constants_of(file)) for file in self.files_for(filters))
 
     def files_for(self, filters: str) -> list[DataFile]:
         """The files that can hold a row that passes the filters."""
@@ -38,7 +38,7 @@ class FilePlanner:
         return [file for file in kept if self.files is None or file.id in self.files]
 
     def keep(self, filters: str) -> Condition:
-        """True for the data files that can hold a row that passes the filters."""
+        """The condition that is true for the data files that can hold a row that passes the filters."""
         return keep(self.prunings(filters))
 
     def prunings(self, filters: str) -> tuple[Pruning, ...]:

@@ -1,4 +1,4 @@
-"""What files really hold, where the catalog does not tell: their footers are read once, by Spark's workers.
+"""Finds out what files really hold, where the catalog does not tell: Spark's workers read their footers, once.
 
 DuckLake lets an added file be of another width than its table: a timestamp in nanoseconds under a column of
 microseconds, or of microseconds under one of seconds, a uint8 under a uint64. And a file of the snapshot that changed a

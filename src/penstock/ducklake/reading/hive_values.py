@@ -1,4 +1,4 @@
-"""Values of columns that are in a file's path, as DuckDB reads them."""
+"""Reads the values of columns that are in a file's path, as DuckDB reads them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.schema.types import Order
 
 
 def castable(text: str, column: Column, nanoseconds: bool) -> str:
-    """A text that Spark casts to the value that DuckDB casts the path's text to.
+    """The text that Spark casts to the value that DuckDB casts the path's text to.
 
     Dates and timestamps need one: DuckDB rounds those of seconds and milliseconds, and knows infinite ones. A text that
     DuckDB cannot read stays as it is, and so does a moment of no zone, which is one of the reader's session for both.

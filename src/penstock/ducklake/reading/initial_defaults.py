@@ -1,4 +1,4 @@
-"""Defaults of columns that were added after rows were written, as Spark values."""
+"""Gives the defaults of columns that were added after rows were written, as Spark values."""
 
 from __future__ import annotations
 
@@ -32,10 +32,12 @@ def default_value(column: Column, shown_type: T.DataType) -> SparkColumn:
 
 
 def default_sql(column: Column, shown_type: T.DataType) -> str:
+    """Spark SQL of a column's initial default, in the type that users see."""
     return _literal(typed_default(column, isinstance(shown_type, T.LongType)), shown_type)
 
 
 def spark_can_fill(read_type: T.DataType, shown_type: T.DataType) -> bool:
+    """Whether Spark's Parquet reader can fill in a default of a column itself."""
     if isinstance(read_type, T.DecimalType) and read_type.precision > _LONG_DIGITS:
         return False
     return read_type == shown_type and isinstance(read_type, _FILLED_BY_SPARK)
@@ -43,7 +45,7 @@ def spark_can_fill(read_type: T.DataType, shown_type: T.DataType) -> bool:
 
 @lru_cache(maxsize=1024)
 def typed_default(column: Column, nanoseconds: bool) -> pa.Scalar:
-    """The initial default of a column: DuckDB reads its own text of a value, so that no second parser of it is needed.
+    """The initial default of a column, as DuckDB reads its own text of it: so no second parser is needed.
 
     `nanoseconds` shows a timestamp_ns as a number. A duckdb.Error where the text is none of the type.
     """

@@ -1,4 +1,4 @@
-"""Files without field ids: a mapping in the catalog tells which name is which column, or else their order does."""
+"""Maps the columns of files without field ids: by the names in the catalog's mapping, or else by their order."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ class MappedReading:
 
     @property
     def constants(self) -> T.StructType:
+        """The schema of the constants of each file: texts of its hive columns."""
         return T.StructType([T.StructField(_hive_name(column_id), T.StringType()) for column_id in self.hive])
 
     def constants_of(self, path: str) -> tuple[str | None, ...]:
+        """The constants of the file at a path."""
         values = {name.lower(): value for name, value in hive_values(path).items()}
         return tuple(self._constant(column_id, values.get(name.lower())) for column_id, name in self.hive.items())
 
@@ -50,6 +52,7 @@ def mapped_reading(
     nanoseconds: bool,
     conversions: Mapping[int, Conversion],
 ) -> MappedReading:
+    """How to read files of a mapping."""
     hive = {item.column_id: item.source_name for item in mapping if item.is_partition}
     names = source_names(mapping)
     missing = {

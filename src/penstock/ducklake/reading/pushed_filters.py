@@ -1,4 +1,4 @@
-"""The filters that Spark pushes to each branch of a table's scan for a predicate."""
+"""Collects the filters that Spark pushes to each branch of a table's scan for a predicate."""
 
 from __future__ import annotations
 

@@ -130,6 +130,7 @@ _WIDENED_BY_SPARK = {
 
 
 def widened_by_spark(old: Type, new: Type) -> bool:
+    """Whether Spark's Parquet reader itself brings values of the old type to the new one."""
     return old == new or new.name in _WIDENED_BY_SPARK.get(old.name, ())
 
 
@@ -179,9 +180,11 @@ class Reading:
                 return self.shown_type(column)
 
     def read_name(self, column: Column) -> str:
+        """The name to ask a file for a column by."""
         return self.names.get(column.id, column.name)
 
     def read_field(self, column: Column) -> T.StructField:
+        """The field to ask the Parquet reader for."""
         metadata = {FIELD_ID: column.id} if self.by_field_id else {}
         return T.StructField(self.read_name(column), self.read_type(column), True, metadata)
 
@@ -190,6 +193,7 @@ class Reading:
         return shown_type(column, self.nanoseconds)
 
     def is_shown_as_read(self, column: Column) -> bool:
+        """Whether a column needs no conversion."""
         below = any(item.id in self.names for child in column.children for item in child.walk())
         return not below and not any(self._differs(item) for item in column.walk())
 
@@ -204,7 +208,7 @@ class Reading:
         return self.conversions.get(column.type.name)
 
     def shown(self, column: Column, value: SparkColumn) -> SparkColumn:
-        """What was read of a column as what a user sees."""
+        """Convert what was read of a column to what a user sees."""
         if self.is_shown_as_read(column):
             return value
         if column.id in self.missing:

@@ -1,4 +1,4 @@
-"""A table at a snapshot as a DataFrame: one branch for each kind of file that must be read in its own way."""
+"""Reads a table at a snapshot as a DataFrame: one branch for each kind of file that must be read in its own way."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class TableScan:
     addresses: bool = False  # whether rows carry their file and position; for inlined rows no file, and the row id
 
     def contents(self) -> Contents:
-        """Call it inside `Database.consistent()`."""
+        """Ask the catalog what the table holds. Call it inside `Database.consistent()`."""
         groups = self.scope.groups()
         if groups:
             self._check_folder()
@@ -142,6 +142,7 @@ class TableScan:
 
     @property
     def schema(self) -> T.StructType:
+        """The schema of `frame`."""
         schema = shown_schema(self.layout.columns, Reading(self.layout.nanoseconds))
         for name in [ROW_ID] * self.row_ids + [FILE, POSITION] * self.addresses:
             schema.add(name, T.LongType())
@@ -316,8 +317,10 @@ def row_id() -> SparkColumn:
 
 
 def without(rows: DataFrame, deleted: DataFrame, where: SparkColumn | None = None) -> DataFrame:
-    """An anti-join on one long, made of file and position: no file has 2^32 rows. With a condition on both sides,
-    only rows that it is true for are left out.
+    """Leave out rows by file and position.
+
+    This is an anti-join on one long, made of both: no file has 2^32 rows. With a condition on both sides, only rows
+    that it is true for are left out.
     """
     key = F.shiftleft(F.col(FILE), 32) + F.col(POSITION)
     deleted_key = (F.shiftleft(F.col(DELETED_FILE), 32) + F.col(DELETED_POSITION)).alias("_penstock_deleted")
@@ -361,7 +364,7 @@ def table_scan(
     addresses: bool = False,
     nanoseconds: bool = False,
 ) -> TableScan:
-    """A scan of a table as somebody looks at it. Call it inside `Database.consistent()`."""
+    """A scan of a table at a snapshot, or as a transaction sees it. Call it inside `Database.consistent()`."""
     database = shown.database
     history = tuple(column_versions(database, table.id))
     layout = ColumnLayout(columns_at(history, shown.at), history, nanoseconds)

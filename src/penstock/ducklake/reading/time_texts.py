@@ -1,4 +1,4 @@
-"""Dates and timestamps as text that Spark reads in every year, where Python's own end with the year 9999."""
+"""Writes dates and timestamps as text that Spark reads in every year, where Python's own end with the year 9999."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Rows added to a lake: inserts, files of other programs, and the definitions of schemas, tables, views and macros."""
+"""Adds to a lake: rows, files of other programs, and the definitions of schemas, tables, views and macros."""

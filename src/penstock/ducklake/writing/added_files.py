@@ -1,4 +1,4 @@
-"""Statements that link files into a table: no row is copied."""
+"""Links files of other programs into a table: no row is copied."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class LinkableTable(Protocol):
 
 @dataclass(frozen=True)
 class _DescribeJob:
-    """Paths in; out comes for each the file as the table can hold it, or the error that says why not."""
+    """Matches files with the table's columns, in a task: paths in, matched files out, or errors that say why not."""
 
     columns: tuple[Column, ...]
     rules: Rules
@@ -97,6 +97,7 @@ def add(transaction: Transaction, spark: SparkSession, target: WriteTarget, path
 
 
 def link(transaction: Transaction, target: WriteTarget, files: Sequence[ForeignFile]) -> None:
+    """Stage files that are matched with the table's columns."""
     with_rows = [file for file in files if file.record_count]
     if with_rows:
         known = known_mappings(transaction.shown().database, target.info.id)

@@ -1,4 +1,4 @@
-"""Statements that change a table's definition; no file is rewritten."""
+"""Evolves a table's definition: its columns, partitioning and sort order; no file is rewritten."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _require_plain_files(transaction: Transaction, table: TableInfo) -> None:
 
 
 def reshape(transaction: Transaction, table: TableInfo, inlines: bool) -> None:
-    """What becomes of inlined rows when the table changes, but not its columns."""
+    """Bring staged inlined rows along when the table changes, but not its columns."""
     _reshape(transaction, table.id, columns_of(transaction, table), inlines)
 
 
@@ -62,11 +62,13 @@ def _reshape(transaction: Transaction, table_id: int, columns: tuple[Column, ...
 
 
 def columns_of(transaction: Transaction, table: TableInfo) -> tuple[Column, ...]:
+    """The table's columns as the transaction sees them."""
     shown = transaction.shown()
     return objects.columns_at(objects.column_versions(shown.database, table.id), shown.at)
 
 
 def exists(transaction: Transaction, table: TableInfo, path: str) -> bool:
+    """Whether the table has a column or field at a path."""
     try:
         find_at(columns_of(transaction, table), path)
     except NotFoundError:
@@ -82,6 +84,7 @@ def has_rows(transaction: Transaction, table: TableInfo) -> bool:
 
 
 def set_partitioned_by(transaction: Transaction, table: TableInfo, fields: Sequence[str], inlines: bool) -> None:
+    """Stage how new rows are partitioned."""
     columns = columns_of(transaction, table)
     new = partition_fields(fields, columns)
     shown = transaction.shown()
@@ -93,11 +96,12 @@ def set_partitioned_by(transaction: Transaction, table: TableInfo, fields: Seque
 
 
 def set_sorted_by(transaction: Transaction, table: TableInfo, keys: Sequence[SortKey]) -> None:
+    """Stage how new rows are sorted."""
     staged.set_sort_order(transaction.staging, table.id, keys)
 
 
 def columns_in_use(transaction: Transaction, table: TableInfo) -> dict[int, str]:
-    """Columns that cannot be dropped, and why."""
+    """The columns that cannot be dropped, by id, and why."""
     shown = transaction.shown()
     spec = objects.current_partition_spec(shown.database, shown.at, table.id)
     columns = columns_of(transaction, table)
@@ -111,7 +115,7 @@ def columns_in_use(transaction: Transaction, table: TableInfo) -> dict[int, str]
 
 
 def rename_in_sort_order(transaction: Transaction, table: TableInfo, path: str, name: str) -> None:
-    """Sort keys follow a column to its new name."""
+    """Rename a column in the table's sort keys."""
     shown = transaction.shown()
     columns = columns_of(transaction, table)
     column = find_at(columns, path)

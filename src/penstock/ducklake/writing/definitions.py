@@ -1,4 +1,4 @@
-"""Statements on the lake's entries: schemas, tables, views, macros and their tags."""
+"""Creates, renames, tags and drops the lake's entries: schemas, tables, views and macros."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from penstock.partitioning import partition_fields
 
 
 def create_schema(transaction: Transaction, name: str, *, if_not_exists: bool) -> None:
+    """Stage a new schema."""
     _require_name(name, "schema")
     existing = _schema_or_none(transaction, name)
     if existing is None:
@@ -28,6 +29,7 @@ def create_schema(transaction: Transaction, name: str, *, if_not_exists: bool) -
 
 
 def drop_schema(transaction: Transaction, name: str, *, if_exists: bool, cascade: bool) -> None:
+    """Stage the end of a schema and, with `cascade`, of what is in it."""
     schema = _schema_or_none(transaction, name)
     if schema is None:
         if if_exists:
@@ -84,6 +86,7 @@ def create_table(
 
 
 def find_table_or_none(transaction: Transaction, name: str) -> TableInfo | None:
+    """The table of a name, or None."""
     schema_name, table_name = parse_table_name(name)
     shown = transaction.shown()
     try:
@@ -93,6 +96,7 @@ def find_table_or_none(transaction: Transaction, name: str) -> TableInfo | None:
 
 
 def drop_table(transaction: Transaction, name: str, *, if_exists: bool) -> None:
+    """Stage the end of a table."""
     table = find_table_or_none(transaction, name)
     if table is not None:
         staged_tables.drop_table(transaction.staging, table)
@@ -103,6 +107,7 @@ def drop_table(transaction: Transaction, name: str, *, if_exists: bool) -> None:
 
 
 def rename_table(transaction: Transaction, table: TableInfo, name: str) -> None:
+    """Stage another name of a table; the name must be free."""
     _require_name(name, "table")
     if name.lower() != table.name.lower():
         _require_free(transaction, table.schema, name)
@@ -122,6 +127,7 @@ def create_view(
     if_not_exists: bool,
     replace: bool,
 ) -> None:
+    """Stage a new view."""
     schema_name, view_name = parse_table_name(name)
     _require_name(view_name, "view")
     if dialect == DIALECT:
@@ -138,11 +144,13 @@ def create_view(
 
 
 def find_view_or_none(transaction: Transaction, name: str) -> View | None:
+    """The view of a name, or None."""
     schema, view = (part.lower() for part in parse_table_name(name))
     return next((v for v in _views(transaction) if (v.schema.lower(), v.name.lower()) == (schema, view)), None)
 
 
 def drop_view(transaction: Transaction, name: str, *, if_exists: bool) -> None:
+    """Stage the end of a view."""
     view = find_view_or_none(transaction, name)
     if view is not None:
         staged_schemas.drop_view(transaction.staging, view)
@@ -153,6 +161,7 @@ def drop_view(transaction: Transaction, name: str, *, if_exists: bool) -> None:
 
 
 def rename_view(transaction: Transaction, name: str, new_name: str) -> None:
+    """Stage another name of a view; the name must be free."""
     view = find_view_or_none(transaction, name) or _missing_view(transaction, name)
     schema = _schema(transaction, view.schema)
     _require_name(new_name, "view")
@@ -167,6 +176,7 @@ def rename_view(transaction: Transaction, name: str, new_name: str) -> None:
 def create_macro(
     transaction: Transaction, name: str, implementations: Sequence[MacroImplementation], *, replace: bool
 ) -> None:
+    """Stage a new macro."""
     schema_name, macro_name = parse_table_name(name)
     _require_name(macro_name, "macro")
     kinds = {item.type for item in implementations}
@@ -192,6 +202,7 @@ def find_macros(transaction: Transaction, name: str, kind: str | None) -> list[M
 
 
 def drop_macro(transaction: Transaction, name: str, *, kind: str | None, if_exists: bool) -> None:
+    """Stage the end of a macro."""
     found = find_macros(transaction, name, kind)
     if len(found) > 1:
         raise InvalidError(f'there are two macros {name}; say which with kind="scalar" or kind="table"')
@@ -203,18 +214,21 @@ def drop_macro(transaction: Transaction, name: str, *, kind: str | None, if_exis
 
 
 def set_table_tags(transaction: Transaction, table: TableInfo, tags: Mapping[str, str | None]) -> None:
+    """Stage tags of a table; None takes one away."""
     for key, value in tags.items():
         staged_schemas.set_tag(transaction.staging, table.id, key, value)
     transaction.staging.log("altered_table", table.id)
 
 
 def set_column_tags(transaction: Transaction, table: TableInfo, column_id: int, tags: Mapping[str, str | None]) -> None:
+    """Stage tags of a column; None takes one away."""
     for key, value in tags.items():
         staged_schemas.set_column_tag(transaction.staging, table.id, column_id, key, value)
     transaction.staging.log("altered_table", table.id)
 
 
 def set_view_tags(transaction: Transaction, name: str, tags: Mapping[str, str | None]) -> None:
+    """Stage tags of a view; None takes one away."""
     view = find_view_or_none(transaction, name) or _missing_view(transaction, name)
     for key, value in tags.items():
         staged_schemas.set_tag(transaction.staging, view.id, key, value)

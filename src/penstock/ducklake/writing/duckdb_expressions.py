@@ -1,4 +1,4 @@
-"""DuckDB's expressions, as the catalog keeps them: read and printed by DuckDB's own parser, and put as Spark's."""
+"""Reads and prints DuckDB's expressions, with DuckDB's own parser, and translates them for Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SELECT = "SELECT "
 
 
 def calculator() -> duckdb.DuckDBPyConnection:
-    """An empty DuckDB."""
+    """An empty DuckDB, to compute in."""
     return duckdb.connect()
 
 

@@ -1,4 +1,4 @@
-"""What macros and views must be for DuckDB to load the lake that keeps them."""
+"""Checks that DuckDB can load the lake that keeps a macro or a view, and defines macros in another DuckDB."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.ducklake.writing.duckdb_expressions import calculator, functions, 
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.schema.types import parse_type
-from penstock.storage.duckdb_sql import duckdb_type, quoted, text_literal
+from penstock.storage.duckdb_sql import duckdb_quoted, duckdb_type, text_literal
 
 _UNKNOWN = "unknown"
 
@@ -51,8 +51,9 @@ def check_macro(name: str, implementation: MacroImplementation) -> None:
 
 
 def definitions(macros: Iterable[Macro], used: Collection[str], schemas: Collection[str]) -> tuple[str, ...]:
-    """The statements by which another DuckDB gets the scalar macros of a lake that are used: functions by name, and all
-    that those use in turn. Names are in lower case.
+    """The statements by which another DuckDB gets the scalar macros of a lake that are used.
+
+    These are the functions of the given names, and all that those use in turn. Names are in lower case.
     """
     scalar = [
         (macro, tuple(one for one in macro.implementations if one.type == "scalar" and one.dialect == DIALECT))
@@ -64,20 +65,20 @@ def definitions(macros: Iterable[Macro], used: Collection[str], schemas: Collect
         bodies = [one.sql for macro, ones in scalar if macro.name.lower() in found for one in ones]
         needed = needed.union(*map(functions, bodies))
     chosen = [(macro, ones) for macro, ones in scalar if ones and macro.name.lower() in found]
-    made = dict.fromkeys(f"CREATE SCHEMA IF NOT EXISTS {quoted(macro.schema)}" for macro, _ in chosen)
+    made = dict.fromkeys(f"CREATE SCHEMA IF NOT EXISTS {duckdb_quoted(macro.schema)}" for macro, _ in chosen)
     return (*made, *(_definition(macro, ones, schemas) for macro, ones in chosen))
 
 
 def _definition(macro: Macro, implementations: Iterable[MacroImplementation], schemas: Collection[str]) -> str:
     bodies = [f"({_parameters(one)}) AS {without_catalogs(one.sql, schemas)}" for one in implementations]
-    return f"CREATE MACRO {quoted(macro.schema)}.{quoted(macro.name)}{', '.join(bodies)}"
+    return f"CREATE MACRO {duckdb_quoted(macro.schema)}.{duckdb_quoted(macro.name)}{', '.join(bodies)}"
 
 
 def _parameters(implementation: MacroImplementation) -> str:
     return ", ".join(
-        quoted(one.name)
+        duckdb_quoted(one.name)
         if one.default_value in (None, "NULL")
-        else f"{quoted(one.name)} := CAST({text_literal(one.default_value or '')} AS"
+        else f"{duckdb_quoted(one.name)} := CAST({text_literal(one.default_value or '')} AS"
         f" {_type(one.default_value_type or _UNKNOWN, one.name)})"
         for one in implementation.parameters
     )

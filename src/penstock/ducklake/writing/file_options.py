@@ -1,4 +1,4 @@
-"""DuckLake's options for data files, as the Parquet writer takes them."""
+"""Translates DuckLake's options for data files into those of the Parquet writer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEVELS = {"zstd": range(1, 23), "gzip": range(1, 10), "brotli": range(12)}
 
 
 def file_options(option: Callable[[str], str | None]) -> FileOptions:
-    """The options by DuckLake's names, in the texts that the catalog stores or that `set_option` takes."""
+    """Translate options by DuckLake's names, in the texts that the catalog stores or that `set_option` takes."""
 
     def text(name: str) -> str | None:
         value = option(name)

@@ -1,4 +1,4 @@
-"""Defaults as users write them, as the catalog keeps them, and as an insert from Spark puts them in."""
+"""Translates defaults: as users write them, as the catalog keeps them, and as an insert from Spark puts them in."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _SETTINGS = {"current_setting", "getvariable"}
 
 
 def default_of(spark: SparkSession, column: Column, sql: str, *, existing_rows: bool = False) -> Default:
-    """The default that a user wrote for a column, as the catalog keeps it.
+    """Translate the default that a user wrote for a column into what the catalog keeps.
 
     A constant is Spark SQL and is kept as its value. Anything else is kept as an expression of DuckDB's, in which
     `now()`, `current_timestamp()`, `current_date()`, `uuid()` and `rand()` may be written as in Spark. With
@@ -110,7 +110,7 @@ def default_of(spark: SparkSession, column: Column, sql: str, *, existing_rows: 
 
 
 def default_values(spark: SparkSession, columns: Sequence[Column]) -> list[SparkColumn]:
-    """What a row has in columns that it does not give."""
+    """The values that a row takes in these columns when it does not give them."""
     zone = _time_zone(spark)
     return [F.expr(default_expression(column, zone)).cast(carried_type(column)) for column in columns]
 

@@ -1,4 +1,4 @@
-"""Statements that add rows to a table."""
+"""Inserts rows into a table."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from penstock.ducklake.catalog.inlined_storage import inlined_statistics, rows_f
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.insert_defaults import default_values
 from penstock.ducklake.writing.write_target import WriteTarget, job_for
-from penstock.spark.column_assignment import assigned
-from penstock.spark.write_job import Distribution, Job, Written, run
+from penstock.spark.column_assignment import assigned_rows
+from penstock.spark.write_job import Distribution, WriteJob, Written, run_write_job
 from penstock.storage.parquet import check_writable
 from penstock.storage.parquet.values import check_not_null
 
@@ -23,28 +23,28 @@ def insert(
     """Write the rows and stage them: few of them for the catalog itself, others as files."""
     check_writable(target.columns)
     defaults = default_values(frame.sparkSession, target.columns)
-    rows = assigned(frame, target.columns, target.info.full_name, by_name=by_name, defaults=defaults)
+    rows = assigned_rows(frame, target.columns, target.info.full_name, by_name=by_name, defaults=defaults)
     insert_assigned(transaction, target, rows, distribution)
 
 
 def insert_assigned(
     transaction: Transaction, target: WriteTarget, rows: DataFrame, distribution: Distribution = "auto"
 ) -> bool:
-    """The same for rows that have exactly the table's columns, in the types that the writer takes. Were there any?"""
+    """Insert rows with exactly the table's columns, in the writer's types. Returns whether there were any."""
     job, spread = job_for(target, rows, distribution)
-    written = run(spread, job)
+    written = run_write_job(spread, job)
     note_files(transaction, target, written)
     stage_written(transaction, target, job, written)
     return bool(written.files or written.held)
 
 
 def note_files(transaction: Transaction, target: WriteTarget, written: Written) -> None:
-    """Files that go again if the transaction fails."""
+    """Note files that are deleted if the transaction fails."""
     transaction.staging.files.extend(target.info.path + file.path for file in written.files)
 
 
-def stage_written(transaction: Transaction, target: WriteTarget, job: Job, written: Written) -> None:
-    """Rows that were too few for a file go to the catalog, if all of them can; else they become a file too."""
+def stage_written(transaction: Transaction, target: WriteTarget, job: WriteJob, written: Written) -> None:
+    """Stage what was written: rows too few for a file go to the catalog, if all of them can; else to a file too."""
     if not written.files and _inlined(transaction, target, job, written):
         return
     rest = Written(list(job.files(written.held)))
@@ -53,7 +53,7 @@ def stage_written(transaction: Transaction, target: WriteTarget, job: Job, writt
     add_files(transaction.staging, target.info.id, partition_id, [*written.files, *rest.files])
 
 
-def _inlined(transaction: Transaction, target: WriteTarget, job: Job, written: Written) -> bool:
+def _inlined(transaction: Transaction, target: WriteTarget, job: WriteJob, written: Written) -> bool:
     """Stage rows for the catalog, if it can hold them: the tasks give back no more than it may."""
     if not written.held:
         return True

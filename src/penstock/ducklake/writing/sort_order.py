@@ -1,4 +1,4 @@
-"""A table's sort order as columns that the writer sorts by."""
+"""Turns a table's sort order into columns that the writer sorts by."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NAME = re.compile(r'"((?:[^"]|"")*)"|([^\W\d]\w*)')
 
 
 def parse_sort_key(text: str) -> SortKey:
-    """`ts`, `ts DESC`, `lower(name) ASC NULLS FIRST`; without a word NULLs come last, as in DuckDB.
+    """Parse `ts`, `ts DESC`, `lower(name) ASC NULLS FIRST`; without a word NULLs come last, as in DuckDB.
 
     The expression is kept as DuckDB prints it.
     """
@@ -94,7 +94,7 @@ def with_sort_columns(
     table: str,
     macros: Sequence[Macro] = (),
 ) -> tuple[Sorting, DataFrame]:
-    """The sort order, and the rows with a column more for each expression that Spark computes.
+    """The sort order for the writer, and the rows with a column more for each expression that Spark computes.
 
     The first columns of the rows are the table's. Where Spark does not know an expression, or a macro of the lake is
     in it, DuckDB computes all of them; UnsupportedError where it cannot either.

@@ -1,4 +1,4 @@
-"""What users define tables by: the columns of a new table, a column to add, a type to change to."""
+"""Reads what users define tables by: the columns of a new table, a column to add, a type to change to."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def new_table(spark: SparkSession, schema: SchemaLike, *, inlining: bool = True)
 
 
 def new_column(spark: SparkSession, text: str) -> NewColumn:
-    """A column as `ADD COLUMN` has it: `note STRING DEFAULT 'none'`, or a field: `s.a INT`, `l.element.x UUID`."""
+    """Read a column as `ADD COLUMN` has it: `note STRING DEFAULT 'none'`, or a field: `s.a INT`, `l.element.x UUID`."""
     match = _LEADING_PATH.match(text)
     dotted = match[1] if match else ""
     parent = parse_path(dotted.strip().removesuffix(".")) if dotted else ()
@@ -71,7 +71,7 @@ def new_column(spark: SparkSession, text: str) -> NewColumn:
 
 
 def type_of(spark: SparkSession, kind: str | T.DataType | pa.DataType) -> Column:
-    """A type that a column is to have, as a column whose name and ids mean nothing."""
+    """Read a type that a column is to have, as a column whose name and ids mean nothing."""
     builder = _builder(spark)
     if isinstance(kind, pa.DataType):
         return builder.arrow_column(pa.field("type", kind))

@@ -1,4 +1,4 @@
-"""A table as rows are written to it, and the job that writes them."""
+"""Looks up a table that rows are written to, and makes the job that writes them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from penstock.ducklake.writing.sort_order import Sorting, plain_column, with_sor
 from penstock.partitioning import PartitionSpec, directory_names
 from penstock.schema.columns import Column
 from penstock.spark.arrow_transfer import with_decimals_as_longs
-from penstock.spark.expressions import quoted
-from penstock.spark.write_job import Distribution, Job, PartitionKey, distributed, grouping
+from penstock.spark.expressions import spark_quoted
+from penstock.spark.write_job import Distribution, PartitionKey, WriteJob, distributed, grouping
 from penstock.storage.parquet import WritePlan
 
 
 @dataclass(frozen=True)
 class WriteTarget:
-    """A table as rows are written to it."""
+    """A table that rows are written to, with all that decides how."""
 
     info: TableInfo
     columns: tuple[Column, ...]
@@ -39,6 +39,7 @@ class WriteTarget:
     macros: tuple[Macro, ...] = ()  # what its sort order may be made of
 
     def option(self, name: str) -> str | None:
+        """The value of an option that holds for the table."""
         return effective(name, self.options, self.info.schema.id, self.info.id, self.attached)
 
     @property
@@ -48,6 +49,7 @@ class WriteTarget:
 
     @property
     def sorts_inserts(self) -> bool:
+        """Whether inserts are sorted."""
         return self.option("sort_on_insert") == "true"
 
     @property
@@ -57,6 +59,7 @@ class WriteTarget:
 
 
 def write_target(transaction: Transaction, table: TableInfo, attached: Mapping[str, str]) -> WriteTarget:
+    """Look up a table as the transaction sees it."""
     shown = transaction.shown()
     database, at = shown.database, shown.at
     with database.consistent():
@@ -78,8 +81,8 @@ def job_for(
     *,
     row_id: str | None = None,
     others: Sequence[str] = (),
-) -> tuple[Job, DataFrame]:
-    """What the tasks do, and the rows with what they need for it, on as many tasks as it takes.
+) -> tuple[WriteJob, DataFrame]:
+    """Make the job that writes rows, and bring the rows to it: with what it needs, on as many tasks as it takes.
 
     The first columns of the rows are the table's. The rows that come out have those, the row id where one is named,
     columns that are only sorted by, and the others.
@@ -109,7 +112,7 @@ def job_for(
     if target.option("per_thread_output") == "true" and distribution == "auto":
         distribution = "none"
     spread = distributed(carried, _grouping(target, carried), plan.options.target_file_size, distribution)
-    return Job(plan, keys, target.inlined_rows, decimals, sorting.computed), spread
+    return WriteJob(plan, keys, target.inlined_rows, decimals, sorting.computed), spread
 
 
 def _partition_keys(target: WriteTarget) -> tuple[PartitionKey, ...]:
@@ -124,4 +127,4 @@ def _grouping(target: WriteTarget, rows: DataFrame) -> list[SparkColumn]:
     if target.spec is None:
         return []
     names = {column.id: name for column, name in zip(target.columns, rows.columns, strict=False)}
-    return [grouping(field.transform, F.col(quoted(names[field.column_id]))) for field in target.spec.fields]
+    return [grouping(field.transform, F.col(spark_quoted(names[field.column_id]))) for field in target.spec.fields]

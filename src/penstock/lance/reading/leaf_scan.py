@@ -31,7 +31,7 @@ from penstock.predicates import Implication, Nothing, implied_by
 from penstock.schema.columns import Column
 from penstock.spark.jvm import file_index
 from penstock.spark.pushdown import FilterRecorder, needed_columns, row_filters
-from penstock.spark.relation import file_rows, records
+from penstock.spark.relation import file_records, file_rows
 from penstock.spark.types import shown_type
 from penstock.spark.workers import map_in_workers
 
@@ -138,7 +138,7 @@ class LeafPlanner:
         needed = needed_columns(filters)
         implication = self.scan.implied(row_filters(filters))
         kept = self.scan.pruner.kept(self.scan.leaves, implication)
-        return records(record for leaf in kept for record in self._fragments(leaf, implication, needed))
+        return file_records(record for leaf in kept for record in self._fragments(leaf, implication, needed))
 
     def _fragments(
         self, leaf: Leaf, implication: Implication, needed: frozenset[str] | None

@@ -16,12 +16,12 @@ from penstock.lance.format.partition_values import field_texts, source_array
 from penstock.lance.reading.leaf_pruning import LeafPruner
 from penstock.lance.reading.leaf_scan import LEAF, LeafScan
 from penstock.partitioning import Bucket, Hash, Unknown
-from penstock.partitioning.arrow import plain, stored
+from penstock.partitioning.arrow import plain, stored_form
 from penstock.predicates import And, ColumnIn
 from penstock.predicates.domains import within
 from penstock.predicates.values import NAN, NULL, Scalar, ValueSet
 from penstock.schema.columns import Column
-from penstock.spark.file_tasks import raised_by_tasks
+from penstock.spark.file_tasks import original_errors
 from penstock.spark.workers import map_in_workers
 
 _COUNTED = "leaf string, rows bigint"
@@ -70,7 +70,9 @@ class MisplacedRowJob:
         ids = self._plain_sources()
         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
         arrays = [
-            stored(plain(source_array(columns, self.definition, number)), transform_type(self.columns[number].type))
+            stored_form(
+                plain(source_array(columns, self.definition, number)), transform_type(self.columns[number].type)
+            )
             for number in ids
         ]
         values = zip(*(array.to_pylist() for array in arrays), strict=True) if arrays else [()] * rows.num_rows
@@ -100,6 +102,6 @@ def misplaced_rows(scan: LeafScan) -> dict[str, int]:
     )
     job = MisplacedRowJob(scan.definition, scan.columns_by_id, leaves)
     rows = scan.frame(addresses=True).select(*(f"`{name}`" for name in names), LEAF)
-    with raised_by_tasks():
+    with original_errors():
         counted = map_in_workers(rows, job, _COUNTED).groupBy("leaf").sum("rows").collect()
     return {row[0]: row[1] for row in counted}

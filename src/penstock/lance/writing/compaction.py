@@ -18,7 +18,7 @@ from penstock.lance.format.leaves import Leaf
 from penstock.lance.format.manifest import Manifest, ManifestEntry
 from penstock.lance.reading.leaf_scan import LeafScan
 from penstock.lance.writing.fragment_write_job import ROWS_PER_FILE
-from penstock.spark.file_tasks import writing_tasks
+from penstock.spark.file_tasks import file_writing_job
 from penstock.spark.workers import map_in_workers
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def compact_leaves(manifest: Manifest, scan: LeafScan, rows_per_fragment: int = 
         return None
     spark = scan.spark
     given = spark.createDataFrame(tasks, _TASK).repartition(len(tasks))
-    with writing_tasks(spark, None, new_writer_id()):
+    with file_writing_job(spark, None, new_writer_id()):
         done = map_in_workers(given, CompactionJob(scan.store, versions), _RESULT).collect()
     results: dict[str, list[str]] = defaultdict(list)
     for row in done:

@@ -23,9 +23,9 @@ from penstock.lance.format.leaves import Leaf
 from penstock.lance.format.manifest import Manifest, ManifestEntry
 from penstock.lance.reading.leaf_reader import leaf_fragment
 from penstock.lance.reading.leaf_scan import ADDRESS, LEAF, LeafScan, pushed_implication
-from penstock.spark.arrow_transfer import handed_over
+from penstock.spark.arrow_transfer import run_in_batches
 from penstock.spark.expressions import as_column, has_subquery
-from penstock.spark.file_tasks import writing_tasks
+from penstock.spark.file_tasks import file_writing_job
 from penstock.spark.pushdown import covered_whole
 from penstock.spark.workers import map_in_workers
 
@@ -120,10 +120,10 @@ def _delete_from_leaves(scan: LeafScan, predicate: SparkColumn, whole: Sequence[
     job = DeletionJob(scan.store, {leaf.object_id: (leaf.location, _version(leaf)) for leaf in partial.leaves})
 
     def attempt(rows: DataFrame) -> list[Row]:
-        with writing_tasks(scan.spark, None, new_writer_id()):
+        with file_writing_job(scan.spark, None, new_writer_id()):
             return map_in_workers(rows, job, _RESULT).collect()
 
-    results = handed_over(together, attempt)
+    results = run_in_batches(together, attempt)
     by_leaf: dict[str, list[Any]] = defaultdict(list)
     for row in results:
         by_leaf[row.leaf].append(row)

@@ -28,11 +28,11 @@ from penstock.lance.format.partition_values import partition_texts
 from penstock.lance.writing.write_journal import WrittenFragments, record_files, write_journal
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
-from penstock.spark.arrow_transfer import handed_over, in_batches_of
-from penstock.spark.file_tasks import writing_tasks
+from penstock.spark.arrow_transfer import in_batches_of, run_in_batches
+from penstock.spark.file_tasks import file_writing_job
 from penstock.spark.workers import map_in_workers
 from penstock.spark.write_job import Distribution, distributed, grouping
-from penstock.storage.parquet.partitions import split
+from penstock.storage.parquet.partitions import split_by_partition
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -66,7 +66,7 @@ class FragmentWriteJob:
     def _written(self, batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenFragments]:
         held: dict[PartitionValues, list[pa.RecordBatch]] = {}
         for batch in batches:
-            for values, rows in split(batch, self._partition_texts(batch)):
+            for values, rows in split_by_partition(batch, self._partition_texts(batch)):
                 held.setdefault(values, []).append(rows)
             while sum(map(_byte_count, held.values())) > _HELD_BYTES:
                 fullest = max(held, key=lambda values: _byte_count(held[values]))
@@ -156,11 +156,14 @@ def run_write_job(
     spread = distributed(frame, keys, _FRAGMENT_BYTES, distribution)
 
     def attempt(rows: DataFrame) -> list[WrittenFragments]:
-        with write_journal(job.store, job.writer_id) as written, writing_tasks(rows.sparkSession, None, job.writer_id):
+        with (
+            write_journal(job.store, job.writer_id) as written,
+            file_writing_job(rows.sparkSession, None, job.writer_id),
+        ):
             written += [pickle.loads(row.written) for row in map_in_workers(rows, job, _RESULT).collect()]
         return written
 
-    return handed_over(spread, attempt)
+    return run_in_batches(spread, attempt)
 
 
 def _source_column(columns: Mapping[str, SparkColumn], path: Sequence[str]) -> SparkColumn:

@@ -22,7 +22,7 @@ from penstock.lance.format.partition_fields import check_transform
 from penstock.lance.reading.leaf_scan import LeafScan
 from penstock.lance.writing.fragment_write_job import FragmentWriteJob, run_write_job
 from penstock.lance.writing.write_journal import WrittenFragments
-from penstock.spark.column_assignment import assigned
+from penstock.spark.column_assignment import assigned_rows
 from penstock.spark.write_job import Distribution
 from penstock.storage.filesystems import delete_file
 
@@ -114,7 +114,7 @@ def _with_namespace_columns(scan: LeafScan, frame: DataFrame) -> DataFrame:
             raise InvalidError(
                 f"namespace {scan.name}: column {item.name!r} takes no NULL, and the DataFrame does not give it"
             )
-    return assigned(frame, scan.columns, scan.name, by_name=True)
+    return assigned_rows(frame, scan.columns, scan.name, by_name=True)
 
 
 def _version(scan: LeafScan, leaf: Leaf) -> int | None:

@@ -1,0 +1,1 @@
+"""Holds the Java sources that `penstock.spark.jvm` compiles."""

@@ -1,4 +1,4 @@
-"""The worker's half of a write: Arrow batches in, Parquet data files of a table out, with their statistics."""
+"""Writes the Parquet data files of a table from Arrow batches, inside a worker, with their statistics."""
 
 from penstock.storage.parquet.options import FileOptions
 from penstock.storage.parquet.plan import SortColumn, WritePlan, check_writable

@@ -1,4 +1,4 @@
-"""Statistics of a file that DuckDB wrote, from what COPY returns of it and from the rows."""
+"""Collects the statistics of a file that DuckDB wrote, from what COPY returns of it and from the rows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from duckdb.sqltypes import DuckDBPyType
 from penstock.schema.columns import Column
 from penstock.schema.statistics import ColumnStatistics, VariantStatistics
 from penstock.schema.types import Order
-from penstock.storage.duckdb_sql import ducklake_type, quoted
-from penstock.storage.parquet.observations import beside_copy
-from penstock.storage.parquet.texts import bounds, geometry_extra
+from penstock.storage.duckdb_sql import duckdb_quoted, ducklake_type
+from penstock.storage.parquet.observations import copy_observations
+from penstock.storage.parquet.texts import bound_texts, geometry_extra
 
 _NAME = re.compile(r'"((?:[^"]|"")*)"')
 _VARIANT_NULL = "00"
@@ -29,13 +29,15 @@ class DuckDBStatistics:
     def __init__(self, columns: tuple[Column, ...], rows: pa.Table, answers: Mapping[str, Answer]) -> None:
         self._columns = columns
         self._answers = answers
-        self._observed = beside_copy(columns)
+        self._observed = copy_observations(columns)
         self._observed.add(rows)
 
     def columns(self) -> tuple[ColumnStatistics, ...]:
+        """The statistics of every leaf."""
         return tuple(self._leaf(leaf, path) for leaf, path in _paths(self._columns))
 
     def variants(self) -> tuple[VariantStatistics, ...]:
+        """The statistics of the paths inside variants that the file stores as types of their own."""
         found = (_variants(column, self._answers) for column in self._columns if column.type.name == "variant")
         return tuple(item for items in found for item in items)
 
@@ -47,7 +49,7 @@ class DuckDBStatistics:
         minimum, maximum = answer.get("min"), answer.get("max")
         if leaf.type.order in (Order.FLOAT, Order.DECIMAL):
             known = self._observed.bounds.get(leaf.id)
-            minimum, maximum = bounds(leaf.type, *known) if known else (None, None)
+            minimum, maximum = bound_texts(leaf.type, *known) if known else (None, None)
         return ColumnStatistics(
             column_id=leaf.id,
             size=int(answer.get("column_size_bytes", 0)),
@@ -77,7 +79,7 @@ class DuckDBStatistics:
 def _paths(columns: tuple[Column, ...], above: str = "") -> Iterator[tuple[Column, str]]:
     """Each leaf with the name that COPY gives it."""
     for column in columns:
-        path = f"{above}{quoted(column.name)}"
+        path = f"{above}{duckdb_quoted(column.name)}"
         if column.type.nested:
             yield from _paths(column.children, f"{path}.")
         else:
@@ -92,7 +94,7 @@ def _geometry(answer: Answer) -> str:
 
 def _variants(column: Column, answers: Mapping[str, Answer]) -> list[VariantStatistics]:
     """The paths inside a variant that every row of the file has as the same type, or not at all."""
-    root = quoted(column.name)
+    root = duckdb_quoted(column.name)
     layout = answers[f'{root}."metadata"'].get("variant_type")
     if layout is None:
         return []
@@ -102,7 +104,7 @@ def _variants(column: Column, answers: Mapping[str, Answer]) -> list[VariantStat
         names = [part.replace('""', '"') for part in _NAME.findall(name)]
         if names[0] != column.name or names[-1] != "typed_value" or not name.startswith(f"{root}."):
             continue
-        untyped = answers.get(".".join(map(quoted, [*names[:-1], "value"])))
+        untyped = answers.get(".".join(map(duckdb_quoted, [*names[:-1], "value"])))
         if untyped is not None and _all_null(untyped):
             path, shredded = _shredded(kind, names[2:-1:2])
             found.append(VariantStatistics(path, shredded, _field_statistics(column, answer)))
@@ -124,7 +126,7 @@ def _shredded(kind: DuckDBPyType, names: list[str]) -> tuple[str, str]:
             path.append("element")
             kind = _typed_value(_children(kind)["child"])
         else:
-            path.append(quoted(name))
+            path.append(duckdb_quoted(name))
             kind = _typed_value(_children(kind)[name])
     return ".".join(path) or "root", ducklake_type(str(kind))
 

@@ -1,4 +1,4 @@
-"""Files that PyArrow cannot write as DuckDB reads them: encrypted ones, variants, intervals, times with a zone."""
+"""Writes files with DuckDB that PyArrow cannot: encrypted ones, variants, intervals, times with a zone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.errors import InvalidError, PenstockError
 from penstock.schema.columns import Column
 from penstock.schema.statistics import WrittenFile
 from penstock.storage.duckdb_files import connect, enable_decryption
-from penstock.storage.duckdb_sql import quoted, stored_list, text_literal
+from penstock.storage.duckdb_sql import duckdb_quoted, stored_list, text_literal
 from penstock.storage.filesystems import upload_file
 from penstock.storage.parquet.duckdb_statistics import DuckDBStatistics
 from penstock.storage.parquet.files import OpenFile, PartitionValues
@@ -138,7 +138,7 @@ def _select(plan: WritePlan, rows: pa.Table, positions: range | None = None) -> 
     chosen = range(len(plan.columns)) if positions is None else positions
     items = [_item(plan.columns[position], position, rows) for position in chosen]
     if plan.row_ids and positions is None:
-        items.append(f"v{len(plan.columns)} AS {quoted(ROW_ID)}")
+        items.append(f"v{len(plan.columns)} AS {duckdb_quoted(ROW_ID)}")
     return f"SELECT {', '.join(items)} FROM rows"
 
 

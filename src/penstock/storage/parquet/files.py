@@ -1,4 +1,4 @@
-"""One data file while it is written: where it lies, what PyArrow puts into it, and what is known when it is closed."""
+"""Writes one data file: where it lies, what PyArrow puts into it, and what is known when it is closed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from penstock.schema.statistics import WrittenFile
 from penstock.storage.filesystems import delete_file, make_directory, open_file, open_output
 from penstock.storage.parquet.names import new_file_name
-from penstock.storage.parquet.observations import beside_footer
+from penstock.storage.parquet.observations import footer_observations
 from penstock.storage.parquet.plan import WritePlan
 from penstock.storage.parquet.schema import columns_with_statistics, file_schema
 from penstock.storage.parquet.statistics import footer_statistics
@@ -22,7 +22,7 @@ _PYARROW_CODECS = {"uncompressed": "none", "lz4_raw": "lz4"}
 
 
 class OpenFile(ABC):
-    """A data file of a partition. `appends` says whether it can be written to more than once."""
+    """A data file of a partition that is being written. `appends` says whether it can be written to more than once."""
 
     appends: bool
 
@@ -51,7 +51,7 @@ class OpenFile(ABC):
         """Complete the file."""
 
     def abandon(self) -> None:
-        """Let go of the file, and delete it."""
+        """Stop writing the file, and delete it."""
         delete_file(self.location)
 
     def group_rows(self, rows: pa.Table) -> int:
@@ -71,7 +71,7 @@ class ArrowFile(OpenFile):
     def __init__(self, plan: WritePlan, values: PartitionValues) -> None:
         super().__init__(plan, values)
         self._schema = file_schema(plan.columns, plan.row_ids, ids=plan.field_ids)
-        self._observed = beside_footer(plan.columns)
+        self._observed = footer_observations(plan.columns)
         self._footers: list[pq.FileMetaData] = []
         self._sink = open_output(self.location)
         self._writer = pq.ParquetWriter(

@@ -1,4 +1,4 @@
-"""The values at the bottom of nested columns."""
+"""Finds the values at the bottom of nested columns."""
 
 from __future__ import annotations
 

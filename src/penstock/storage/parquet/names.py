@@ -1,4 +1,4 @@
-"""The names of files: version 7 UUIDs, of which those of one write begin alike."""
+"""Names files: version 7 UUIDs, of which those of one write begin alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file's own statistics do not tell, or tell wrong: looked up in the rows while they are written."""
+"""Collects, while rows are written, the statistics that a file's own footer does not tell or tells wrong."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Wanted = Callable[[Column], bool]
 
 
 class Observations:
-    """Of the leaves that are wanted, by column id: how many values and NULLs, the least and greatest value, any NaN.
+    """Collects counts of values and NULLs, the least and greatest value and any NaN of the wanted leaves, by column id.
 
     Texts and blobs have their bounds observed only when one is too long for a footer.
     """
@@ -40,6 +40,7 @@ class Observations:
         ]
 
     def add(self, rows: pa.Table) -> None:
+        """Take note of rows that are written."""
         for position, column in self._columns:
             for chunk in rows.column(position).chunks:
                 for leaf, values, missing in leaves(column, chunk):
@@ -71,8 +72,8 @@ class Observations:
         self.bounds[column_id] = least, greatest
 
 
-def beside_footer(columns: tuple[Column, ...]) -> Observations:
-    """What our footers lack: all of floats, long texts, the NULLs of geometries."""
+def footer_observations(columns: tuple[Column, ...]) -> Observations:
+    """Observations of what our footers lack: all of floats, long texts, the NULLs of geometries."""
     return Observations(
         columns,
         counted=lambda leaf: leaf.type.name in ("geometry", *FLOATING),
@@ -80,8 +81,8 @@ def beside_footer(columns: tuple[Column, ...]) -> Observations:
     )
 
 
-def beside_copy(columns: tuple[Column, ...]) -> Observations:
-    """What DuckDB's COPY returns wrong in some cases: counts of nested values, NaN, bounds of long decimals."""
+def copy_observations(columns: tuple[Column, ...]) -> Observations:
+    """Observations of what DuckDB's COPY may return wrong: counts of nested values, NaN, bounds of long decimals."""
     return Observations(
         columns,
         counted=lambda leaf: True,

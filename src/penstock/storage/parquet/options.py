@@ -1,4 +1,4 @@
-"""How the Parquet files of a table are written."""
+"""Defines how the Parquet files of a table are written."""
 
 from __future__ import annotations
 

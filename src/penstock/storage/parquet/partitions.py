@@ -1,4 +1,4 @@
-"""Rows taken apart by their partition values, and put in order."""
+"""Splits rows by their partition values, and sorts them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from penstock.storage.parquet.files import PartitionValues
 from penstock.storage.parquet.plan import SortColumn
 
 
-def split(batch: pa.RecordBatch, keys: Sequence[pa.Array]) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
-    """The rows of each partition, in their order; no part keeps the memory of another alive."""
+def split_by_partition(
+    batch: pa.RecordBatch, keys: Sequence[pa.Array]
+) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
+    """Split rows by partition, in their order; no part keeps the memory of another alive."""
     if not keys:
         yield (), batch
         return
@@ -40,8 +42,8 @@ def _codes(keys: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
     return codes
 
 
-def in_order(rows: pa.Table, sort: Sequence[SortColumn]) -> pa.Table:
-    """The rows sorted, as DuckDB sorts: NaN is greater than every number."""
+def sort_rows(rows: pa.Table, sort: Sequence[SortColumn]) -> pa.Table:
+    """Sort rows as DuckDB sorts: NaN is greater than every number."""
     if not sort:
         return rows
     rows = rows.combine_chunks()

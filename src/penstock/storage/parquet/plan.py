@@ -1,4 +1,4 @@
-"""What a task is told about the files it writes."""
+"""Defines what a task is told about the files it writes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SortColumn:
 
 @dataclass(frozen=True)
 class WritePlan:
-    """The files of one table.
+    """What a task must know to write the files of one table.
 
     Batches have, by position: the table's columns, in Spark's Arrow form of the types that Penstock shows; the row id,
     where `row_ids`; a text column for each of `partition_names`, NULL for the NULL partition; and `extra_columns`
@@ -58,7 +58,7 @@ class WritePlan:
 
 
 def check_writable(columns: Iterable[Column]) -> None:
-    """UnsupportedError for a column that no writer at hand can write; nothing has been done then."""
+    """Raise an UnsupportedError for a column that no writer at hand can write, before anything is done."""
     for column in columns:
         for child in column.children:
             if any(item.type.name == "variant" for item in child.walk()):

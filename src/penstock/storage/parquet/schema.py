@@ -1,4 +1,4 @@
-"""The Arrow schema of a data file: physical types as DuckDB writes them, and a field id at every level."""
+"""Builds the Arrow schema of a data file: physical types as DuckDB writes them, and a field id at every level."""
 
 from __future__ import annotations
 
@@ -69,10 +69,12 @@ def file_schema(columns: Iterable[Column], row_ids: bool, *, ids: bool = True) -
 
 
 def file_field(column: Column, ids: bool = True) -> pa.Field:
+    """A column as a field of the file's Arrow schema."""
     return _field(column.name, file_type(column, ids), column.id if ids else None)
 
 
 def file_type(column: Column, ids: bool = True) -> pa.DataType:
+    """The Arrow type that a file holds a column in."""
     match column.type.name:
         case "list":
             return pa.list_(_member("element", column.children[0], ids))

@@ -1,4 +1,4 @@
-"""Sort keys that only DuckDB can compute: it does so in the tasks, beside the rows that they write."""
+"""Computes the sort keys that only DuckDB can compute, in the tasks, beside the rows that they write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from penstock.schema.columns import Column
 from penstock.storage.duckdb_files import connect
-from penstock.storage.duckdb_sql import duckdb_type, quoted, stored_list, text_literal
+from penstock.storage.duckdb_sql import duckdb_quoted, duckdb_type, stored_list, text_literal
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class SortExpressions:
     macros: tuple[str, ...] = ()
 
     def values(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        """For each expression bytes that sort as its values do, in the order that is wanted."""
+        """Compute, for each expression, bytes that sort as its values do, in the order that is wanted."""
         connection = _connection(self.macros).cursor()
         connection.register("rows", pa.table({f"v{place}": batch.column(place) for place, _ in self.columns}))
         items = [_stored(place, column, batch.column(place).type) for place, column in self.columns]
@@ -37,7 +37,7 @@ class SortExpressions:
 
     def refusal(self) -> str | None:
         """Why DuckDB cannot compute them either, if it cannot."""
-        definition = ", ".join(f"{quoted(column.name)} {duckdb_type(column)}" for _, column in self.columns)
+        definition = ", ".join(f"{duckdb_quoted(column.name)} {duckdb_type(column)}" for _, column in self.columns)
         try:
             with connect() as connection:
                 for statement in self.macros:

@@ -1,4 +1,4 @@
-"""Rows set aside on the local disk, when a task has more partitions under way than its memory holds."""
+"""Sets rows aside on the local disk, when a task has more partitions under way than its memory holds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Spill:
         self._readers: dict[int, pa.ipc.RecordBatchFileReader] = {}
 
     def write(self, parts: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int]]:
-        """Set the parts aside in one new file; for each the place where `read` finds it."""
+        """Set parts aside in one new file, and return the place of each, where `read` finds it."""
         if self._directory is None:
             self._directory = tempfile.TemporaryDirectory(prefix="penstock-")
         path = os.path.join(self._directory.name, f"{len(self._files)}.arrow")
@@ -34,12 +34,14 @@ class Spill:
                 writer.close()
 
     def read(self, places: Iterable[tuple[int, int]]) -> Iterator[pa.RecordBatch]:
+        """The rows at some places."""
         for file, number in places:
             if file not in self._readers:
                 self._readers[file] = pa.ipc.open_file(pa.memory_map(self._files[file]))
             yield self._readers[file].get_batch(number)
 
     def close(self) -> None:
+        """Delete everything that was set aside."""
         self._readers.clear()
         if self._directory is not None:
             self._directory.cleanup()

@@ -1,4 +1,4 @@
-"""Statistics of a file's columns, as the catalog keeps them, from its footer and from what the footer leaves out."""
+"""Collects statistics of a file's columns, as the catalog keeps them, from its footer and what that leaves out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.schema.statistics import ColumnStatistics
 from penstock.schema.types import Order
 from penstock.storage.parquet.observations import Observations
 from penstock.storage.parquet.schema import leaf_columns
-from penstock.storage.parquet.texts import Value, bounds, geometry_extra, shape_name
+from penstock.storage.parquet.texts import Value, bound_texts, geometry_extra, shape_name
 
 
 def footer_statistics(
@@ -60,7 +60,7 @@ def _bounds(
         found += [(_raw(leaf, s.min_raw), _raw(leaf, s.max_raw)) for s in stated if s.has_min_max]
     if not found:
         return None, None
-    return bounds(leaf.type, min(least for least, _ in found), max(greatest for _, greatest in found))
+    return bound_texts(leaf.type, min(least for least, _ in found), max(greatest for _, greatest in found))
 
 
 def _raw(leaf: Column, value: Any) -> Value:

@@ -1,4 +1,4 @@
-"""Values as the texts that the catalog keeps of them in statistics, letter by letter as DuckDB prints them."""
+"""Writes values as the texts that the catalog keeps of them in statistics, letter by letter as DuckDB prints them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SHAPES = (
 _DIMENSIONS = ("", "_z", "_m", "_zm")
 
 
-def bounds(kind: Type, minimum: Value, maximum: Value) -> tuple[str | None, str | None]:
+def bound_texts(kind: Type, minimum: Value, maximum: Value) -> tuple[str | None, str | None]:
     """The texts of the least and the greatest value; both None where a long greatest one has no short upper bound."""
     if kind.name != "uuid" and isinstance(minimum, bytes) and isinstance(maximum, bytes):
         greatest = _cut_maximum(maximum, _HIGHEST_BYTE[kind.order])

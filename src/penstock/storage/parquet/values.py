@@ -1,4 +1,4 @@
-"""From Spark's Arrow form of a column to the form that its file holds. A value that does not fit is an error."""
+"""Converts a column from Spark's Arrow form to the form that its file holds. A value that does not fit is an error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _LONGEST_SAMPLE = 200
 
 
 def check_not_null(columns: Sequence[Column], rows: pa.Table) -> None:
-    """InvalidError names a column that takes no NULL and has one, and shows such a row. The columns are the first."""
+    """Raise an InvalidError, which shows a row, for a column that takes no NULL and has one.
+
+    The columns are the first of the rows.
+    """
     for position, column in enumerate(columns):
         values = rows.column(position)
         if column.nulls_allowed or not values.null_count:
@@ -36,7 +39,7 @@ def check_not_null(columns: Sequence[Column], rows: pa.Table) -> None:
 
 
 def to_file_form(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The values of a top-level column as its file holds them; InvalidError names the column and a bad value."""
+    """Convert a top-level column to what its file holds; an InvalidError names the column and a bad value."""
     kind = file_type(column)
     if values.type == kind and not column.type.nested and column.type.name not in _CONVERSIONS:
         return values

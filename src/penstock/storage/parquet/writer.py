@@ -1,4 +1,4 @@
-"""Batches of rows become files: split by partition, gathered into row groups, rolled at the target size."""
+"""Writes batches of rows to files: splits them by partition, gathers row groups, and rolls files at the target size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.storage.filesystems import delete_file, list_files
 from penstock.storage.parquet.duckdb_writer import DuckDBFile
 from penstock.storage.parquet.files import ArrowFile, OpenFile, PartitionValues
 from penstock.storage.parquet.names import is_of_write
-from penstock.storage.parquet.partitions import in_order, split
+from penstock.storage.parquet.partitions import sort_rows, split_by_partition
 from penstock.storage.parquet.plan import WritePlan, check_writable
 from penstock.storage.parquet.schema import needs_duckdb
 from penstock.storage.parquet.spill import Spill
@@ -61,7 +61,7 @@ def write_files(
 
 
 def delete_written(directory: str, write_id: str, keep: Container[str] = ()) -> None:
-    """Delete every file that a write has made, also those that nobody was told of, but for some paths below it."""
+    """Delete every file of a write, also those that nobody was told of, but for some paths below the directory."""
     for path in list_files(directory):
         if is_of_write(path, write_id) and path.removeprefix(directory) not in keep:
             delete_file(path)
@@ -97,6 +97,8 @@ class _Partition:
 
 
 class _Writer:
+    """Writes the files of all partitions of one task."""
+
     def __init__(self, plan: WritePlan, memory_limit: int) -> None:
         self.spill = Spill()
         self._plan = plan
@@ -135,7 +137,7 @@ class _Writer:
         first = self._plan.written_width
         keys = batch.columns[first : first + len(self._plan.partition_names)]
         row_size = batch.nbytes / batch.num_rows
-        for values, rows in split(batch, keys):
+        for values, rows in split_by_partition(batch, keys):
             partition = self._partitions.setdefault(values, _Partition(values))
             size = int(rows.num_rows * row_size) + batch.num_columns * _ARRAY_OVERHEAD
             partition.add(rows, size)
@@ -180,7 +182,7 @@ class _Writer:
             return
         full = rows.num_rows - rows.num_rows % self._plan.options.row_group_size
         count = full if full and not everything and not self._at_once else rows.num_rows
-        for piece in self._pieces(in_order(rows.slice(0, count), self._plan.sort)):
+        for piece in self._pieces(sort_rows(rows.slice(0, count), self._plan.sort)):
             file = self._file(partition)
             file.write(piece)
             if not file.appends or file.size >= self._plan.options.target_file_size:

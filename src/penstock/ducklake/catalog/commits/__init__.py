@@ -1,1 +1,1 @@
-"""Changes of the catalog: staged by a transaction, checked against other writers, committed as one snapshot."""
+"""Changes the catalog: what a transaction stages is checked against other writers, and committed as one snapshot."""

@@ -1,4 +1,4 @@
-"""One transaction becomes one snapshot, or nothing."""
+"""Commits a transaction as one snapshot, or not at all."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ _DATA_CHANGES = (*INSERTED, *DELETED, *COMPACTED)
 
 @dataclass(frozen=True)
 class CommitInfo:
+    """What a user says about a commit."""
+
     author: str | None = None
     message: str | None = None
     extra_info: str | None = None
@@ -113,6 +115,7 @@ def _numbering(latest: Snapshot, staging: Staging) -> Numbering:
 
 
 def changes_schema(staging: Staging) -> bool:
+    """Whether a commit makes a new schema version: it does more than add and remove rows."""
     return any(change.kind not in _DATA_CHANGES for change in staging.changes)
 
 

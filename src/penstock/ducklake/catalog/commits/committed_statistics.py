@@ -1,4 +1,4 @@
-"""The statistics of whole tables, brought up to date by a commit."""
+"""Brings the statistics of whole tables up to date with a commit."""
 
 from __future__ import annotations
 

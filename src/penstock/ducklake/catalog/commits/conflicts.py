@@ -1,4 +1,4 @@
-"""Whether what other writers committed since a transaction began stands in its way: the documented rules."""
+"""Detects conflicts with snapshots committed since the transaction began, by DuckLake's documented rules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KNOWN = {
 
 @dataclass(frozen=True)
 class Conflict:
-    """What stands in the way: a kind of thing (`table`), its quoted name or its id, and what happened to it."""
+    """One conflict: a kind of thing (`table`), its quoted name or its id, and what happened to it."""
 
     thing: str
     value: str
@@ -38,6 +38,7 @@ class Others:
 
     @staticmethod
     def of(changes: Iterable[Change]) -> Others:
+        """Group changes by kind."""
         found: dict[str, set[str]] = {}
         for change in changes:
             found.setdefault(change.kind, set()).add(change.value)
@@ -49,6 +50,7 @@ class Others:
         return sorted(self.values.keys() - _KNOWN)
 
     def did(self, value: str, *kinds: str) -> bool:
+        """Whether one of these kinds of changes was made to a thing."""
         return any(value in self.values.get(kind, ()) for kind in kinds)
 
     def created_in(self, schema: str) -> bool:
@@ -62,7 +64,7 @@ class Others:
 
 
 def conflict(own: Iterable[Change], others: Others, schemas: Mapping[int, str]) -> Conflict | None:
-    """The first conflict, or None. `schemas` are the names of those that there were when the transaction began."""
+    """Find the first conflict, or None. `schemas` are the names of those that there were when the transaction began."""
     if others.unknown:
         return Conflict("change", ", ".join(others.unknown), "was made by another writer, of a kind that is not known")
     found = (_conflict(change, others, schemas) for change in own)

@@ -1,4 +1,4 @@
-"""The tables that hold inlined rows: one for each shape of a lake's table, made when the shape is."""
+"""Makes the tables that hold inlined rows: one for each shape of a lake's table, made when the shape is."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class InlinedTarget:
 
 
 def inlined_targets(database: Database, staging: Staging, numbering: Numbering) -> dict[int, InlinedTarget]:
-    """For every table that got a new shape or has rows to inline; keys are the staged numbers."""
+    """The targets of every table that got a new shape or has rows to inline; keys are the staged ids."""
     targets = {
         table_id: _new(database, numbering.real(table_id), numbering.schema_version, columns)
         for table_id, columns in staging.reshaped.items()
@@ -65,8 +65,9 @@ def _new(database: Database, table_id: int, schema_version: int, columns: tuple[
 
 
 def has_place(database: Database, staging: Staging, table_id: int, columns: tuple[Column, ...]) -> bool:
-    """Whether a table's next rows can be kept in the catalog: an inlined table is there that holds all values, or may
-    be made: one of ours holds them.
+    """Whether a table's next rows can be kept in the catalog.
+
+    An inlined table is there that holds all values, or may be made: one of ours holds them.
     """
     if is_staged(table_id) or table_id in staging.reshaped:
         return database.can_create_tables
@@ -94,6 +95,7 @@ def _newest(database: Database, table_id: int, columns: tuple[Column, ...]) -> I
 
 
 def create_tables(database: Database, targets: Iterable[InlinedTarget]) -> None:
+    """Make the inlined tables that do not exist."""
     new = [target for target in targets if not target.exists]
     if new and not database.transactional_ddl:
         _drop_leftovers(database)
@@ -114,5 +116,6 @@ def _drop_leftovers(database: Database) -> None:
 
 
 def register(database: Database, targets: Iterable[InlinedTarget]) -> None:
+    """List new inlined tables in `ducklake_inlined_data_tables`."""
     rows = [(target.table_id, target.name, target.schema_version) for target in targets if not target.exists]
     database.insert("ducklake_inlined_data_tables", ("table_id", "table_name", "schema_version"), rows)

@@ -1,4 +1,4 @@
-"""Commits that were broken off before anybody could say that they happened: by an interrupt, or a lost connection."""
+"""Finds out whether a commit happened that was broken off, by an interrupt or a lost connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a merge that inserts relies on: that no row came meanwhile which its source would have matched."""
+"""Detects rows that came while a merge ran and that its source would have matched instead of inserting."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PLAIN = (Order.BOOLEAN, Order.INTEGER, Order.DECIMAL, Order.FLOAT, Order.TEXT)
 
 @dataclass(frozen=True)
 class Reliance:
-    """A table, and what is true of every row of it that would have been matched."""
+    """What a merge relies on: a table, and what is true of every row of it that its source would have matched."""
 
     table_id: int
     columns: tuple[Column, ...]

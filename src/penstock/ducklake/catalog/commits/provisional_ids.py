@@ -1,4 +1,4 @@
-"""Numbers for what is not committed yet, and the real ones that it gets with its snapshot."""
+"""Hands out provisional ids for what is not committed yet, and translates them to the real ones of its snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Staging files that others wrote: linked by their absolute paths, their columns mapped by name."""
+"""Stages files that others wrote: linked by their absolute paths, their columns mapped by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database as a transaction sees it: the catalog, and on top of it what the transaction has staged."""
+"""Answers queries as a transaction sees the database: the catalog, and on top of it what the transaction has staged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Staging rows: data files that are written, rows for the catalog itself, and what goes away."""
+"""Stages data files that are written, rows for the catalog itself, and the removal of either."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ DescribedFile = WrittenFile | ForeignFile
 
 
 def add_files(staging: Staging, table_id: int, partition_id: int | None, files: Iterable[WrittenFile]) -> None:
+    """Make data files that were written part of a table."""
     for file in files:
         file_id = add_file(
             staging, table_id, file, path_is_relative=True, partition_id=partition_id,
@@ -48,7 +49,7 @@ def add_file(
     partition_values: Sequence[str | None],
     **more: object,
 ) -> int:
-    """Make a data file part of a table: its row, statistics and partition values. Its number."""
+    """Make a data file part of a table: its row, statistics and partition values. Returns its id."""
     growth = staging.growing(table_id)
     file_id = staging.numbers.file_id()
     staging.add_versioned(
@@ -104,7 +105,7 @@ def add_inlined(
     statistics: Sequence[ColumnStatistics],
     row_ids: pa.Int64Array | None = None,
 ) -> None:
-    """Rows for the catalog, new or under the row ids they had. They take a file's number too, as in the extension."""
+    """Add rows to the catalog, new or under the row ids they had. They take a file's id too, as in the extension."""
     growth = staging.growing(table_id)
     staging.numbers.file_id()
     if row_ids is None:
@@ -156,7 +157,7 @@ def remove_own_inlined(staging: Staging, table_id: int, row_ids: Collection[int]
 
 
 def add_delete_file(staging: Staging, table: TableInfo, file: DeletableFile, delete: WrittenDelete) -> None:
-    """A delete file, in the place of the one that the data file has."""
+    """Add a delete file, in the place of the one that the data file has."""
     if file.delete_file_id is not None:
         staging.end("ducklake_delete_file", delete_file_id=file.delete_file_id)
     staging.add_versioned(
@@ -183,7 +184,7 @@ def keeps_deletes(database: Database, table_id: int) -> bool:
 def add_inlined_deletes(
     staging: Staging, database: Database, table_id: int, deletes: Iterable[tuple[int, Iterable[int]]]
 ) -> None:
-    """Positions in files, kept in the catalog. Their table is made at once: empty, it says nothing."""
+    """Keep deleted positions in the catalog. Their table is made at once: empty, it says nothing."""
     name = inlined_delete_name(table_id)
     if not database.existing([name]):
         _make_inlined_delete_table(database, name)

@@ -1,4 +1,4 @@
-"""Staging schemas, views and macros."""
+"""Stages schemas, views, macros and tags."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def own_path(name: str, identifier: str) -> str:
 
 
 def create_schema(staging: Staging, name: str) -> int:
+    """Add a schema, and return its id."""
     schema_id, identifier = staging.numbers.catalog_id(), str(uuid.uuid4())
     staging.add_versioned(
         "ducklake_schema",
@@ -34,7 +35,7 @@ def create_schema(staging: Staging, name: str) -> int:
 
 
 def drop_schema(staging: Staging, schema: Schema) -> None:
-    """The schema itself; what is in it is dropped by the caller."""
+    """End the schema itself; what is in it is dropped by the caller."""
     staging.end("ducklake_schema", schema_id=schema.id)
     staging.end("ducklake_tag", object_id=schema.id)
     if is_staged(schema.id):
@@ -46,6 +47,7 @@ def drop_schema(staging: Staging, schema: Schema) -> None:
 def create_view(
     staging: Staging, schema: Schema, name: str, dialect: str, sql: str, column_aliases: Sequence[str]
 ) -> int:
+    """Add a view, and return its id."""
     view_id = staging.numbers.catalog_id()
     aliases = ",".join(quoted_name(alias) for alias in column_aliases)
     _add_view(staging, view_id, str(uuid.uuid4()), schema, name, (dialect, sql, aliases))
@@ -54,6 +56,7 @@ def create_view(
 
 
 def rename_view(staging: Staging, view: View, schema: Schema, identifier: str, name: str) -> None:
+    """Give a view another name."""
     staging.end("ducklake_view", view_id=view.id)
     staging.unlog("created_view", quoted_name(schema.name, view.name))
     _add_view(staging, view.id, identifier, schema, name, (view.dialect, view.sql, view.column_aliases))
@@ -61,6 +64,7 @@ def rename_view(staging: Staging, view: View, schema: Schema, identifier: str, n
 
 
 def drop_view(staging: Staging, view: View) -> None:
+    """End a view and its tags."""
     staging.end("ducklake_view", view_id=view.id)
     staging.end("ducklake_tag", object_id=view.id)
     staging.unlog("created_view", quoted_name(view.schema, view.name))
@@ -90,6 +94,7 @@ def _add_view(
 
 
 def create_macro(staging: Staging, schema: Schema, name: str, implementations: Sequence[MacroImplementation]) -> int:
+    """Add a macro, and return its id."""
     macro_id = staging.numbers.catalog_id()
     staging.add_versioned("ducklake_macro", schema_id=schema.id, macro_id=macro_id, macro_name=name)
     for impl_id, item in enumerate(implementations):
@@ -118,6 +123,7 @@ def create_macro(staging: Staging, schema: Schema, name: str, implementations: S
 
 
 def drop_macro(staging: Staging, macro_id: int, schema: str, name: str, kind: str) -> None:
+    """End a macro."""
     staging.end("ducklake_macro", macro_id=macro_id)
     if is_staged(macro_id):
         staging.unlog(f"created_{kind}_macro", quoted_name(schema, name))
@@ -128,11 +134,12 @@ def drop_macro(staging: Staging, macro_id: int, schema: str, name: str, kind: st
 
 
 def set_tag(staging: Staging, object_id: int, key: str, value: str | None) -> None:
-    """A tag of a schema, table or view; None takes it away."""
+    """Set a tag of a schema, table or view; None takes it away."""
     staging.end("ducklake_tag", object_id=object_id, key=key)
     staging.add_versioned("ducklake_tag", object_id=object_id, key=key, value=value)
 
 
 def set_column_tag(staging: Staging, table_id: int, column_id: int, key: str, value: str | None) -> None:
+    """Set a tag of a column; None takes it away."""
     staging.end("ducklake_column_tag", table_id=table_id, column_id=column_id, key=key)
     staging.add_versioned("ducklake_column_tag", table_id=table_id, column_id=column_id, key=key, value=value)

@@ -1,4 +1,4 @@
-"""Staged changes as statements on the catalog's tables."""
+"""Writes staged changes as statements on the catalog's tables."""
 
 from __future__ import annotations
 

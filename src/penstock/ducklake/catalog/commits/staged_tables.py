@@ -1,4 +1,4 @@
-"""Staging tables: their definition, columns, partitioning and sort order."""
+"""Stages tables: their definition, columns, partitioning and sort order."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ _VERSIONED_BY_TABLE = (
 
 
 def create_table(staging: Staging, schema: Schema, name: str, rows: Iterable[ColumnRow]) -> TableInfo:
+    """Add a table with its columns."""
     table_id, identifier = staging.numbers.catalog_id(), str(uuid.uuid4())
     path = own_path(name, identifier)
     staging.add_versioned(
@@ -38,6 +39,7 @@ def create_table(staging: Staging, schema: Schema, name: str, rows: Iterable[Col
 
 
 def drop_table(staging: Staging, table: TableInfo) -> None:
+    """End a table and everything that belongs to it."""
     staging.unlog("created_table", quoted_name(table.schema.name, table.name))
     if is_staged(table.id):
         staging.forget(table.id)
@@ -50,7 +52,7 @@ def drop_table(staging: Staging, table: TableInfo) -> None:
 
 
 def rename_table(staging: Staging, table: TableInfo, stored_path: tuple[str, bool], name: str) -> None:
-    """The same table, in the same directory, under another name."""
+    """Give a table another name; it stays in the same directory."""
     staging.end("ducklake_table", table_id=table.id)
     staging.unlog("created_table", quoted_name(table.schema.name, table.name))
     path, is_relative = stored_path
@@ -68,6 +70,7 @@ def rename_table(staging: Staging, table: TableInfo, stored_path: tuple[str, boo
 
 
 def change_columns(staging: Staging, table_id: int, evolution: Evolution) -> None:
+    """End and add columns, as an evolution says."""
     if evolution.ended:
         _end_columns(staging, table_id, frozenset(evolution.ended))
     _add_columns(staging, table_id, evolution.added)
@@ -112,7 +115,7 @@ def _add_columns(staging: Staging, table_id: int, rows: Iterable[ColumnRow]) -> 
 
 
 def set_partitioning(staging: Staging, table_id: int, fields: Sequence[PartitionField]) -> PartitionSpec:
-    """How new rows are partitioned; no fields means not at all. Files that are there keep what they have."""
+    """Set how new rows are partitioned; no fields means not at all. Files that are there keep what they have."""
     _end_specification(staging, "ducklake_partition_info", "ducklake_partition_column", "partition_id", table_id)
     partition_id = staging.numbers.catalog_id()
     staging.add_versioned("ducklake_partition_info", partition_id=partition_id, table_id=table_id)
@@ -131,6 +134,7 @@ def set_partitioning(staging: Staging, table_id: int, fields: Sequence[Partition
 
 
 def set_sort_order(staging: Staging, table_id: int, keys: Sequence[SortKey]) -> None:
+    """Set how new rows are sorted; no keys means not at all."""
     _end_specification(staging, "ducklake_sort_info", "ducklake_sort_expression", "sort_id", table_id)
     if keys:
         sort_id = staging.numbers.catalog_id()

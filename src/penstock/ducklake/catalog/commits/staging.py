@@ -1,4 +1,4 @@
-"""What a transaction has changed and not committed: rows to add to the catalog, rows to end, files it wrote."""
+"""Collects what a transaction changes before it commits: rows to add to the catalog, rows to end, files it wrote."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class Ending:
         return any(is_staged(n) if isinstance(n, int) else all(map(is_staged, n)) for n in numbers)
 
     def matches(self, row: CatalogRow) -> bool:
+        """Whether a row is one of those that end."""
         return all(
             row.get(name) in wanted if isinstance(wanted, frozenset) else row.get(name) == wanted
             for name, wanted in self.where.items()
@@ -56,6 +57,7 @@ class InlinedRows:
     had_ids: bool = False
 
     def row_ids(self, first_new: int) -> pa.Int64Array:
+        """The row ids: those that the rows had, or ids counted from the first that is free."""
         return self.numbers if self.had_ids else pc.add(self.numbers, first_new)
 
 
@@ -69,6 +71,7 @@ class TableGrowth:
     statistics: list[Sequence[ColumnStatistics]] = field(default_factory=list)  # one for each set of rows
 
     def copy(self) -> TableGrowth:
+        """A copy that later changes do not reach."""
         return TableGrowth(self.records, self.row_ids, self.file_bytes, list(self.statistics))
 
 
@@ -99,11 +102,12 @@ class Staging:
 
     @property
     def is_empty(self) -> bool:
+        """Whether nothing is to be committed."""
         return not (self.added or self.endings or self.inlined or self.inlined_ended or self.changes)
 
     @property
     def unlogged(self) -> tuple[Change, ...]:
-        """What conflicts with changes of others, and is nothing that others have to know."""
+        """Changes that conflict with those of others, and that others do not have to know."""
         return (*self._renamed, *(Change(CHECKED, str(number)) for number in self.checked if not is_staged(number)))
 
     @property
@@ -142,10 +146,11 @@ class Staging:
         )
 
     def add(self, table: str, **values: Any) -> None:
+        """Add a row to a catalog table."""
         self.added.setdefault(table, []).append(values)
 
     def add_versioned(self, table: str, **values: Any) -> None:
-        """A row that holds from this transaction's snapshot on."""
+        """Add a row that holds from this transaction's snapshot on."""
         self.add(table, begin_snapshot=self.own, end_snapshot=None, **values)
 
     def end(self, table: str, **where: int | str | Iterable[int]) -> None:
@@ -180,21 +185,23 @@ class Staging:
             self.changes[Change(kind, str(value))] = None
 
     def unlog(self, kind: str, value: int | str) -> None:
+        """Take back the note of a change."""
         self.changes.pop(Change(kind, str(value)), None)
 
     def rely(self, reliance: Reliance) -> None:
-        """Note what must not come meanwhile; a table that is new gets no rows of others."""
+        """Note rows that must not come meanwhile; a table that is new gets no rows of others."""
         if not is_staged(reliance.table_id):
             self.reliances.append(reliance)
 
     def new_schema_version(self, table_id: int) -> None:
-        """The table is another from this transaction's snapshot on: in its columns, partitioning or name."""
+        """Note that the table is another from this snapshot on: in its columns, partitioning or name."""
         rows = self.added.setdefault("ducklake_schema_versions", [])
         if not any(row["table_id"] == table_id for row in rows):
             version = self.numbers.schema_version
             rows.append({"begin_snapshot": self.own, "schema_version": version, "table_id": table_id})
 
     def growing(self, table_id: int) -> TableGrowth:
+        """The growth of a table, to count on."""
         return self.growth.setdefault(table_id, TableGrowth())
 
     def _replace(self, table: str, rows: Sequence[CatalogRow]) -> None:

@@ -1,4 +1,4 @@
-"""Storing options: they hold at once, for every snapshot."""
+"""Stores options in the catalog: they hold at once, for every snapshot."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from penstock.errors import InvalidError
 
 
 def store_option(database: Database, option: OptionValue) -> None:
+    """Store the value of an option, in the place of the one that its scope has."""
     if option.scope_id is not None and is_staged(option.scope_id):
         raise InvalidError(
             f"option {option.name} cannot be set for a {option.scope} that the running transaction makes: options hold "

@@ -1,4 +1,4 @@
-"""One module a database engine; `connect` opens the right one."""
+"""Opens metadata databases; every engine has a module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every metadata database offers to the catalog."""
+"""Defines what every metadata database offers to the catalog."""
 
 from __future__ import annotations
 
@@ -43,15 +43,17 @@ class InlinedColumn:
 
     @property
     def is_blob(self) -> bool:
+        """Whether the column holds bytes."""
         return self.type == "blob"
 
     @property
     def is_text(self) -> bool:
+        """Whether the column holds text."""
         return self.type in ("varchar", "json")
 
 
 class CommitInDoubtError(CatalogError):
-    """The connection broke during COMMIT: only the database knows whether it happened."""
+    """Raised when the connection broke during COMMIT: only the database knows whether it happened."""
 
 
 class Database(ABC):
@@ -99,8 +101,9 @@ class Database(ABC):
             self._execute(sql, self._adapted(parameters))
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        """Insert rows in bulk. Values are int, float, str, bool, bytes, None or an aware datetime, uuids are str;
-        they are stored as the extension stores them.
+        """Insert rows in bulk; they are stored as the extension stores them.
+
+        Values are int, float, str, bool, bytes, None or an aware datetime, uuids are str.
         """
         if rows:
             with self._opened(), self._explained():
@@ -108,7 +111,7 @@ class Database(ABC):
 
     @contextmanager
     def consistent(self) -> Iterator[None]:
-        """All queries inside see one state of the database. Inside another transaction, that one's."""
+        """Make all queries inside see one state of the database. Inside another transaction, that one's."""
         with self._lock:
             if self._in_transaction:
                 yield
@@ -118,19 +121,22 @@ class Database(ABC):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A commit: all or nothing, and one of our writers after the other, each seeing what the one before it did."""
+        """Commit what is done inside, all or nothing.
+
+        One of our writers comes after the other, each seeing what the one before it did.
+        """
         with self._transaction(self._commit_sql, self._commit):
             yield
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """One of our writers after the other, also over several transactions: needed where DDL is not transactional."""
+        """Keep our other writers out, also over several transactions: needed where DDL is not transactional."""
         with self._opened():
             yield
 
     @contextmanager
     def scratch(self) -> Iterator[None]:
-        """As `consistent`, but what is written inside can be read inside, and is gone at the end.
+        """Like `consistent`, but what is written inside can be read inside, and is gone at the end.
 
         Where DDL is not transactional it would end the transaction: make temporary tables there.
         """
@@ -314,6 +320,7 @@ class Database(ABC):
 
 
 def no_such_file(location: Location) -> str:
+    """The message of a missing metadata file."""
     return (
         f"no DuckLake at {location}: the file does not exist; check the path, "
         "or attach with create_if_not_exists=True and without read_only to create it"
@@ -321,7 +328,7 @@ def no_such_file(location: Location) -> str:
 
 
 def refuse_unknown(location: Location, names: Sequence[str], known: str) -> None:
-    """Connection parameters that a database does not know are an error, not ignored."""
+    """Refuse connection parameters that a database does not know."""
     if names:
         raise AttachError(
             f"{location} does not know the metadata_parameters {', '.join(sorted(names))}; it takes {known}"
@@ -332,7 +339,7 @@ _PLACEHOLDERS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|\?|%
 
 
 def percent_style(sql: str) -> str:
-    """`?` parameters written as `%s`, leaving literals and quoted names as they are (but for the doubling of `%`)."""
+    """Write `?` parameters as `%s`, leaving literals and quoted names as they are (but for the doubling of `%`)."""
 
     def rewritten(match: re.Match[str]) -> str:
         return "%s" if match[0] == "?" else match[0].replace("%", "%%")

@@ -1,4 +1,4 @@
-"""A DuckDB file as the metadata database."""
+"""Keeps the metadata in a DuckDB file."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ _COLLISIONS = (
 
 
 class DuckdbDatabase(Database):
+    """A DuckDB file as the metadata database."""
+
     engine = "duckdb"
     product = "DuckDB"
     dialect = DUCKDB

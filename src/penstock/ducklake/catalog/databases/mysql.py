@@ -1,4 +1,4 @@
-"""A MySQL or MariaDB database as the metadata database."""
+"""Keeps the metadata in a MySQL or MariaDB database."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ _BROKEN = (CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST, ER.SERVER_SHUTDOWN, _KILL
 
 
 class MysqlDatabase(ServerDatabase):
+    """A MySQL or MariaDB database as the metadata database."""
+
     engine = "mysql"
     product = "MySQL"
     dialect = MYSQL

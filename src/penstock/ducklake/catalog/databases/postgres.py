@@ -1,4 +1,4 @@
-"""A PostgreSQL database as the metadata database."""
+"""Keeps the metadata in a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ _LOCK_SECONDS = 120
 
 
 class PostgresDatabase(ServerDatabase):
+    """A PostgreSQL database as the metadata database."""
+
     engine = "postgres"
     product = "PostgreSQL"
     dialect = POSTGRES

@@ -1,4 +1,4 @@
-"""What databases on a server share: a connection that can break, and users who may not do everything."""
+"""Defines what databases on a server share: a connection that can break, and users who may not do everything."""
 
 from __future__ import annotations
 

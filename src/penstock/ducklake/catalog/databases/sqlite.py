@@ -1,4 +1,4 @@
-"""A SQLite file as the metadata database."""
+"""Keeps the metadata in a SQLite file."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ _TAKEN = (sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE
 
 
 class SqliteDatabase(Database):
+    """A SQLite file as the metadata database."""
+
     engine = "sqlite"
     product = "SQLite"
     dialect = SQLITE
