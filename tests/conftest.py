@@ -7,11 +7,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import pytest
 
 from support import catalogs
 from support.catalogs import Catalog
+from support.compare import judgements
 from support.servers import MariaDBServer, PostgresServer
 from support.small_sessions import SMALL
 
@@ -25,6 +27,47 @@ time.tzset()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--master", default="local[2]", help="the Spark master that the tests run on")
+    parser.addoption("--full", action="store_true", help="every test on every catalog, in full, and the slow ones")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    judgements.kept = not config.getoption("--full")
+
+
+_SERVERS = {"postgres", "mysql"}
+_SERVER_FIXTURES = {f"{kind}_{what}" for kind in _SERVERS for what in ("server", "catalog")}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs Spark or a database server, as their fixtures and parameters say; let the catalogs take turns."""
+    items[:] = _in_turn(items)
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
+        if "spark" in fixtures:
+            item.add_marker(pytest.mark.spark)
+        if fixtures & _SERVER_FIXTURES or any(isinstance(value, str) and value in _SERVERS for value in parameters):
+            item.add_marker(pytest.mark.servers)
+
+
+def _in_turn(items: list[pytest.Item]) -> list[pytest.Item]:
+    """A test's catalogs one after the other, beginning with another one for another test: the first, Spark reads."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        tests.setdefault(_without_catalog(item), []).append(item)
+    ordered: list[pytest.Item] = []
+    for name, variations in tests.items():
+        first = crc32(name.encode()) % len(variations)
+        ordered += variations[first:] + variations[:first]
+    return ordered
+
+
+def _without_catalog(item: pytest.Item) -> str:
+    """The test's name with all of its parameters but the catalog."""
+    call = getattr(item, "callspec", None)
+    if call is None or "catalog" not in call.params:
+        return item.nodeid
+    return f"{item.nodeid.partition('[')[0]}{[pair for pair in call.indices.items() if pair[0] != 'catalog']}"
 
 
 @pytest.fixture(scope="session")
