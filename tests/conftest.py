@@ -11,9 +11,8 @@ from zlib import crc32
 
 import pytest
 
-from support import catalogs
+from support import catalogs, effort
 from support.catalogs import Catalog
-from support.compare import judgements
 from support.servers import MariaDBServer, PostgresServer
 from support.small_sessions import SMALL
 
@@ -31,15 +30,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    judgements.kept = not config.getoption("--full")
+    effort.try_everything(config.getoption("--full"))
 
 
 _SERVERS = {"postgres", "mysql"}
 _SERVER_FIXTURES = {f"{kind}_{what}" for kind in _SERVERS for what in ("server", "catalog")}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs Spark or a database server, as their fixtures and parameters say; let the catalogs take turns."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave slow tests for `--full`, let the catalogs take turns, and mark what needs Spark or a database server."""
+    if not effort.is_full():
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("slow")])
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
     items[:] = _in_turn(items)
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))

@@ -43,7 +43,8 @@ def _group(scan: Scan, contents: Contents, group: FileGroup, directory: Path) ->
     kinds = contents.delete_kinds.get(group, ())
     data = scan.scope.data_files(group)
     deletes = scan.scope.delete_files(group, kinds) if group.deleted else []
-    return group, _sorted(_data(file, directory) for file in data), kinds, _sorted(_deletes(f, directory) for f in deletes)
+    data_files = _sorted(_data(file, directory) for file in data)
+    return group, data_files, kinds, _sorted(_deletes(file, directory) for file in deletes)
 
 
 def _data(file: DataFile, directory: Path) -> object:
