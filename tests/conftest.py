@@ -14,7 +14,7 @@ import pytest
 from support import catalogs, effort
 from support.catalogs import Catalog
 from support.servers import MariaDBServer, PostgresServer
-from support.small_sessions import SMALL
+from support.small_sessions import SMALL, interpret
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
     effort.try_everything(config.getoption("--full"))
 
 
+INTEROP = Path(__file__).parent / "interop"
 _SERVERS = {"postgres", "mysql"}
 _SERVER_FIXTURES = {f"{kind}_{what}" for kind in _SERVERS for what in ("server", "catalog")}
 
@@ -93,6 +94,14 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     session = penstock.session(request.config.getoption("--master"), **SMALL)
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def _interpreted(request: pytest.FixtureRequest) -> None:
+    """Interop tests are about files and catalogs: Spark compiles their queries only where a module asks for it."""
+    if "spark" in request.fixturenames:
+        compiled = INTEROP not in request.path.parents or request.node.get_closest_marker("compiled") is not None
+        interpret(request.getfixturevalue("spark"), not compiled)
 
 
 @pytest.fixture(params=["duckdb", "sqlite", "postgres", "mysql"])

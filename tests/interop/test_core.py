@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 from support.catalogs import Catalog
 from support.compare import assert_same_tables
 
+pytestmark = pytest.mark.compiled
+
 REPOSITORY = Path(__file__).parents[2]
 CLUSTER = "local-cluster[2,1,1024]"
 

@@ -28,6 +28,8 @@ from support.compare import Contents, assert_contents, query
 from support.effort import tries
 from support.reference import Reference
 
+pytestmark = pytest.mark.compiled
+
 STEPS_A_LAKE = 20
 STEPS = int(os.environ.get("PENSTOCK_RANDOM_STEPS", tries(60, 2000)))
 TEXTS = [None, "", "a/=%", "O'Hara", "🦆", "NULL", "b"]

@@ -21,6 +21,8 @@ import penstock.lance
 from support.catalogs import DuckDBCatalog
 from support.effort import tries
 
+pytestmark = pytest.mark.compiled
+
 ROWS = ((1, 10, "a"), (1, 0, "b"), (2, 20, "a"), (2, 20, None), (3, None, "b"), (4, 5, "c"), (None, 7, "a"))
 GONE = (99, 99, "gone")  # the row that is deleted again, from the file of the first ones
 # For each kind of table; Python reads encrypted files.
