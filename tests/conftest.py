@@ -7,13 +7,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import pytest
 
-from support import catalogs
+from support import catalogs, effort
 from support.catalogs import Catalog
 from support.servers import MariaDBServer, PostgresServer
-from support.small_sessions import SMALL
+from support.small_sessions import SMALL, interpret
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +26,51 @@ time.tzset()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--master", default="local[2]", help="the Spark master that the tests run on")
+    parser.addoption("--full", action="store_true", help="every test on every catalog, in full, and the slow ones")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    effort.try_everything(config.getoption("--full"))
+
+
+INTEROP = Path(__file__).parent / "interop"
+_SERVERS = {"postgres", "mysql"}
+_SERVER_FIXTURES = {f"{kind}_{what}" for kind in _SERVERS for what in ("server", "catalog")}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave slow tests for `--full`, let the catalogs take turns, and mark what needs Spark or a database server."""
+    if not effort.is_full():
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("slow")])
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+    items[:] = _in_turn(items)
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
+        if "spark" in fixtures:
+            item.add_marker(pytest.mark.spark)
+        if fixtures & _SERVER_FIXTURES or any(isinstance(value, str) and value in _SERVERS for value in parameters):
+            item.add_marker(pytest.mark.servers)
+
+
+def _in_turn(items: list[pytest.Item]) -> list[pytest.Item]:
+    """A test's catalogs one after the other, beginning with another one for another test: the first, Spark reads."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        tests.setdefault(_without_catalog(item), []).append(item)
+    ordered: list[pytest.Item] = []
+    for name, variations in tests.items():
+        first = crc32(name.encode()) % len(variations)
+        ordered += variations[first:] + variations[:first]
+    return ordered
+
+
+def _without_catalog(item: pytest.Item) -> str:
+    """The test's name with all of its parameters but the catalog."""
+    call = getattr(item, "callspec", None)
+    if call is None or "catalog" not in call.params:
+        return item.nodeid
+    return f"{item.nodeid.partition('[')[0]}{[pair for pair in call.indices.items() if pair[0] != 'catalog']}"
 
 
 @pytest.fixture(scope="session")
@@ -48,6 +94,14 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     session = penstock.session(request.config.getoption("--master"), **SMALL)
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def _interpreted(request: pytest.FixtureRequest) -> None:
+    """Interop tests are about files and catalogs: Spark compiles their queries only where a module asks for it."""
+    if "spark" in request.fixturenames:
+        compiled = INTEROP not in request.path.parents or request.node.get_closest_marker("compiled") is not None
+        interpret(request.getfixturevalue("spark"), not compiled)
 
 
 @pytest.fixture(params=["duckdb", "sqlite", "postgres", "mysql"])

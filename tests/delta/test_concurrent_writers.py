@@ -139,6 +139,7 @@ def go(processes: list[subprocess.Popen[str]]) -> None:
         process.stdin.flush()
 
 
+@pytest.mark.slow
 def test_two_sparks_append_while_the_feature_is_switched_on(writer: Writer, spark: SparkSession) -> None:
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment()}
     command = [sys.executable, __file__, writer.root]

@@ -95,6 +95,7 @@ def backfills(root: str) -> None:
     penstock.delta.open(root, spark=spark).backfill()
 
 
+@pytest.mark.slow
 def test_a_backfill_that_is_killed_between_two_commits(writer: Writer, spark: SparkSession) -> None:
     writer.enable()
     expected = writer.rows()

@@ -19,6 +19,8 @@ from penstock.delta import DeltaTable
 from support.delta_spark import DeltaSpark, in_order, table
 from support.small_sessions import SMALL
 
+pytestmark = pytest.mark.slow  # another PySpark is fetched (500 MB), and runs in a JVM of its own
+
 FEATURE = "materializePartitionColumns"
 ENABLED = "delta.enableMaterializePartitionColumnsFeature"
 SCHEMA = (

@@ -18,6 +18,7 @@ from penstock.ducklake.catalog import opening
 from penstock.ducklake.catalog.commits.commit import RetryPolicy
 from penstock.ducklake.catalog.databases.base import Database
 from support.catalogs import Catalog
+from support.effort import tries
 from support.proxies import BreakingProxy
 from support.reference import ALIAS, METADATA, Reference
 from support.writers import Writer
@@ -51,7 +52,8 @@ def write_many_by_duckdb(reference: Reference, number: int, commits: int) -> lis
 
 
 @pytest.mark.parametrize(
-    ("kind", "writers", "commits"), [("postgres", 16, 50), ("sqlite", 4, 10), ("mysql", 4, 10), ("duckdb", 4, 10)]
+    ("kind", "writers", "commits"),
+    [("postgres", 16, tries(10, 50)), ("sqlite", 4, 10), ("mysql", 4, 10), ("duckdb", 4, 10)],
 )
 def test_no_commit_is_lost_and_none_is_given_up(
     kind: str, writers: int, commits: int, request: pytest.FixtureRequest

@@ -7,10 +7,13 @@ import sys
 from pathlib import Path
 
 import duckdb
+import pytest
 from pyspark.sql import SparkSession
 
 from support.catalogs import Catalog
 from support.compare import assert_same_tables
+
+pytestmark = pytest.mark.compiled
 
 REPOSITORY = Path(__file__).parents[2]
 CLUSTER = "local-cluster[2,1,1024]"
@@ -61,6 +64,7 @@ def test_encrypted(file_catalog: Catalog, spark: SparkSession) -> None:
     assert_same_tables(file_catalog, spark, "t")
 
 
+@pytest.mark.spark
 def test_on_executors_of_their_own() -> None:
     """Nothing may depend on sharing the driver's process; nor may rows visit the driver to be read."""
     tests = [f"{__file__}::{test.__name__}" for test in (test_everything_in_one_table, test_encrypted)]

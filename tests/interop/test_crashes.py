@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 import penstock
@@ -147,6 +148,7 @@ def spark_victim(uri: str, data_path: str) -> None:
         lake.table("t").append(rows)
 
 
+@pytest.mark.spark
 def test_a_killed_spark_driver_leaves_the_last_snapshot(sqlite_catalog: Catalog) -> None:
     catalog = sqlite_catalog
     with Writer(catalog.uri, catalog.data_path) as first:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from pyspark.sql import SparkSession
 
 from support.catalogs import Catalog
 from support.compare import assert_history, assert_same_tables, record
 from support.reference import METADATA, Reference
+
+pytestmark = pytest.mark.compiled
 
 TWO_FILES = (
     "CREATE TABLE t (id INTEGER, name VARCHAR)",

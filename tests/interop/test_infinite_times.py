@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock
@@ -9,6 +10,8 @@ from penstock import Lake
 from support.catalogs import Catalog
 from support.reference import METADATA, Reference
 from support.writing import attached, data_files
+
+pytestmark = pytest.mark.compiled
 
 KINDS = {
     "d": "DATE",

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from support.catalogs import Catalog
 
 # One of two executors is killed when it has its part of the source, of which the merge has not looked at anything yet.
@@ -74,6 +76,8 @@ with penstock.attach(sys.argv[1], data_path=sys.argv[2], spark=spark) as lake:
 """
 
 
+@pytest.mark.slow
+@pytest.mark.spark
 def test_a_merge_whose_executor_is_lost(file_catalog: Catalog, tmp_path: Path) -> None:
     """It fails and says so; with a checkpoint directory it goes on."""
     arguments = [file_catalog.uri, file_catalog.data_path, str(tmp_path / "checkpoints")]

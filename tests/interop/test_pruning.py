@@ -10,6 +10,8 @@ from support.catalogs import Catalog
 from support.compare import assert_contents, query
 from support.reference import Reference
 
+pytestmark = pytest.mark.compiled
+
 PREDICATES = (
     "id = 7", "id <> 7", "id < 3", "id <= 3", "id > 25", "id >= 25", "id IN (1, 11, 21)", "id IN (1, NULL)",
     "id NOT IN (1, 2)", "id BETWEEN 8 AND 12", "NOT (id BETWEEN 2 AND 27)", "id = 1 OR name = 'n15'",

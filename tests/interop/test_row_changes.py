@@ -19,6 +19,8 @@ from support.catalogs import Catalog
 from support.compare import assert_same_tables
 from support.writing import attached, leaving_nothing
 
+pytestmark = pytest.mark.compiled
+
 COLUMNS = (
     "id BIGINT NOT NULL, name STRING DEFAULT 'none', price DECIMAL(38,3), f DOUBLE, day DATE,"
     " at TIMESTAMP_NTZ, s STRUCT<a: INT, b: ARRAY<STRING>>, m MAP<STRING, INT>"

@@ -19,10 +19,14 @@ import penstock
 import penstock.delta
 import penstock.lance
 from support.catalogs import DuckDBCatalog
+from support.effort import tries
+
+pytestmark = pytest.mark.compiled
 
 ROWS = ((1, 10, "a"), (1, 0, "b"), (2, 20, "a"), (2, 20, None), (3, None, "b"), (4, 5, "c"), (None, 7, "a"))
 GONE = (99, 99, "gone")  # the row that is deleted again, from the file of the first ones
-EXAMPLES = int(os.environ.get("PENSTOCK_SELF_JOINS", "16"))  # for each kind of table; Python reads encrypted files
+# For each kind of table; Python reads encrypted files.
+EXAMPLES = int(os.environ.get("PENSTOCK_SELF_JOINS", tries(12, 300)))
 COLUMNS = "id INT, a INT, s STRING"
 # What a query can do with the rows of {left} and {right}, both of them filtered rows of the same table.
 SHAPES = {

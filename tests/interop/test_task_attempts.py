@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from support.catalogs import Catalog
 
 # The first attempt of every task writes all that it has to, and dies before it can tell.
@@ -60,6 +62,7 @@ with penstock.attach(sys.argv[1], data_path=sys.argv[2], spark=spark) as lake:
 """
 
 
+@pytest.mark.spark
 def test_files_of_failed_attempts_are_removed(file_catalog: Catalog) -> None:
     command = [sys.executable, "-c", WRITER, file_catalog.uri, file_catalog.data_path]
     run = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1])

@@ -19,6 +19,7 @@ from penstock.schema.columns import Column
 from penstock.schema.statistics import ColumnStatistics, WrittenFile
 from penstock.schema.types import Type
 from support.catalogs import Catalog
+from support.effort import tries
 from support.reference import METADATA
 from support.writers import Writer
 from support.writing import attached, files_of, leaving_nothing
@@ -353,29 +354,32 @@ def test_files_that_cannot_be_deleted_do_not_undo_a_commit(duckdb_catalog: Catal
         assert ids(lake, "t") == list(range(40))
 
 
-def test_ten_thousand_files_are_one_commit(catalog: Catalog) -> None:
+FILES = tries(1_000, 10_000)
+
+
+def test_thousands_of_files_are_one_commit(catalog: Catalog) -> None:
     columns = tuple(Column(i, f"c{i}", Type("int64" if i % 2 else "varchar"), 0) for i in range(1, 17))
     files = [
         WrittenFile(
             f"ducklake-{n}.parquet", record_count=2, size=10, footer_size=5,
             columns=tuple(ColumnStatistics(c.id, 3, 2, 0, str(n), str(n + 1)) for c in columns),
         )
-        for n in range(10_000)
+        for n in range(FILES)
     ]  # fmt: skip
     with Writer(catalog.uri, catalog.data_path) as writer:
         writer.create_table("t", columns)
         with writer.transaction() as transaction:
             add_files(transaction.staging, writer.table(transaction, "t").id, None, files)
             shown = transaction.shown().database.value("SELECT count(*) FROM ducklake_file_column_stats")
-            assert shown == 160_000
+            assert shown == 16 * FILES
     with catalog.reference() as reference:
         assert reference.rows("SELECT count(*), count(DISTINCT data_file) FROM ducklake_list_files('lk', 't')") == [
-            (10_000, 10_000)
+            (FILES, FILES)
         ]
         assert reference.rows(f"SELECT record_count, next_row_id FROM {METADATA}.ducklake_table_stats") == [
-            (20_000, 20_000)
+            (2 * FILES, 2 * FILES)
         ]
         bounds = f"SELECT min_value, max_value FROM {METADATA}.ducklake_table_column_stats ORDER BY column_id LIMIT 2"
-        assert reference.rows(bounds) == [("0", "10000"), ("0", "9999")]
+        assert reference.rows(bounds) == [("0", str(FILES)), ("0", str(FILES - 1))]
         statistics = f"SELECT count(*), sum(min_value::INT) FROM {METADATA}.ducklake_file_column_stats"
-        assert reference.rows(statistics) == [(160_000, 16 * sum(range(10_000)))]
+        assert reference.rows(statistics) == [(16 * FILES, 16 * sum(range(FILES)))]

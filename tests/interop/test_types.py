@@ -10,6 +10,8 @@ from support.catalogs import Catalog
 from support.compare import assert_contents, assert_same_tables, query
 from support.lake_samples import NESTED, PRIMITIVES, Sample, create_table, insert_rows, storable_in_mysql
 
+pytestmark = pytest.mark.compiled
+
 TYPES = pytest.mark.parametrize("samples", [PRIMITIVES, NESTED], ids=["primitive", "nested"])
 
 

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from support.catalogs import Catalog
 
 ROWS, BYTES = 8_000, 155_000
@@ -24,6 +26,8 @@ with penstock.attach(uri, data_path=data_path, spark=spark) as lake:
 """
 
 
+@pytest.mark.slow
+@pytest.mark.spark
 def test_wide_rows_in_a_small_jvm(file_catalog: Catalog) -> None:
     """All of them in the batches of 10,000 rows that Spark makes would be 1.2 GB."""
     command = [sys.executable, "-c", WRITER, file_catalog.uri, file_catalog.data_path, str(ROWS), str(BYTES)]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from support.catalogs import Catalog, DuckDBCatalog
@@ -90,6 +91,7 @@ spark.stop()
 """
 
 
+@pytest.mark.spark
 def test_keys_appear_in_no_log_plan_or_event(tmp_path: Path) -> None:
     """A session of its own, since the event log is chosen when Spark starts."""
     catalog = DuckDBCatalog(tmp_path)

@@ -20,6 +20,8 @@ from support.lake_samples import NESTED, PRIMITIVES, Sample, create_table, inser
 from support.reference import METADATA, Reference
 from support.writing import attached, ddl
 
+pytestmark = pytest.mark.compiled
+
 # DuckDB's own storage takes 0.0 for -0.0 when one follows the other, and catalogs are kept in it.
 KINDS = {
     "primitive": tuple(replace(s, literals=tuple(x for x in s.literals if x != "0.0")) for s in PRIMITIVES),

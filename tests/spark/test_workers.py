@@ -67,6 +67,8 @@ def test_every_job_travels_to_the_workers_so_that_they_can_say_what_they_lack() 
     assert [path.name for path in source.rglob("*.py") if ".mapInArrow(" in path.read_text()] == ["workers.py"]
 
 
+@pytest.mark.slow
+@pytest.mark.spark
 def test_workers_without_penstock(file_catalog: Catalog, bare_python: Path) -> None:
     source = str(Path(penstock.__file__).parents[1])
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYSPARK_PYTHON")}

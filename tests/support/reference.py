@@ -107,6 +107,8 @@ def _instance() -> duckdb.DuckDBPyConnection:
     for extension in EXTENSIONS:
         import_extension(extension)
         connection.load_extension(extension)
+    # The lakes are tiny: more threads would only cost time, and write rows in another order each time.
+    connection.execute("SET threads = 1")
     # Large results of the change feed hang with the default.
     connection.execute("SET streaming_buffer_size = '1GB'")
     return connection

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pyspark.sql import SparkSession
+
 # The JVM's optimising compiler and parallel garbage collector cost more than they save here, and one partition is
 # enough. Telling the JVM the line of every Python call doubles the calls.
 SMALL = {
@@ -9,3 +11,24 @@ SMALL = {
     "spark.sql.shuffle.partitions": "1",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
+# To plan a query in stages and to compile it takes longer than to run it on ten rows.
+INTERPRETED = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+_interpreted: set[SparkSession] = set()
+
+
+def interpret(spark: SparkSession, interpreted: bool) -> None:
+    """Run the session's queries as they are, or planned in stages and compiled, as users' sessions do."""
+    if interpreted == (spark in _interpreted):
+        return
+    (_interpreted.add if interpreted else _interpreted.remove)(spark)
+    for name, value in INTERPRETED.items():
+        if interpreted:
+            spark.conf.set(name, value)
+        else:
+            spark.conf.unset(name)

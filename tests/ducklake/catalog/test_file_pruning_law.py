@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from penstock.ducklake.catalog.file_pruning import keep, prunings
 from penstock.predicates import implied_by
+from support.effort import tries
 from support.engines import Engine, open_engine
 from support.lakes import Lake, lakes
 from support.spark_logic import OutOfRangeError
 from support.trees import trees
 
-EXAMPLES = {"duckdb": 30, "sqlite": 80, "postgres": 50, "mysql": 40}
+EXAMPLES = {"duckdb": tries(15, 300), "sqlite": tries(30, 800), "postgres": tries(20, 500), "mysql": tries(20, 400)}
 
 
 @pytest.fixture(scope="module", params=["duckdb", "sqlite", "postgres", "mysql"])

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import penstock
 from support.catalogs import DuckDBCatalog
+from support.effort import tries
 
 COLUMNS = {
     "i": ["-5", "0", "7", "1000000", "-9223372036854775808"],
@@ -106,7 +107,7 @@ predicates = st.recursive(
 
 @pytest.mark.parametrize("time_zone", ["UTC", "America/New_York"])
 def test_pruned_equals_unpruned(rows: Rows, spark: SparkSession, time_zone: str) -> None:
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+    @settings(max_examples=tries(20, 400), deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
     @given(predicates)
     def law(predicate: str) -> None:
         pruned = sorted(row.rowid for row in rows.table.read(row_ids=True).where(predicate).select("rowid").collect())

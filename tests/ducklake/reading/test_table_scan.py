@@ -261,11 +261,12 @@ def test_a_closed_lake_is_an_error(shared: Catalog, spark: SparkSession) -> None
             run()
 
 
-ROWS = 3_000_000
+ROWS = 1_000_000
 
 
+@pytest.mark.spark
 def test_rows_do_not_visit_the_driver(shared: Catalog) -> None:
-    """Three million rows, a third of them deleted, through a driver that may be sent one megabyte."""
+    """A million rows, a third of them deleted, through a driver that may be sent one megabyte."""
     with shared.build(data_inlining_row_limit=0) as duckdb:
         duckdb.execute(f"CREATE TABLE t AS SELECT i AS id, i % 1000 AS v FROM range({ROWS}) r(i)")
         duckdb.execute("DELETE FROM t WHERE id % 3 = 0")

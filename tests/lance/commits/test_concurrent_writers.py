@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from support.small_sessions import SMALL
 
 WRITERS, APPENDS = 4, 3
 SHARED = ("US", "a/b=$%", None)
+ROW = "id long, batch string, country string"
 
 
 @pytest.fixture
@@ -60,18 +62,26 @@ def places(number: int) -> list[str | None]:
     return [*SHARED, f"of {number}"]
 
 
-def appender(root: str, number: int) -> None:
-    """A process of its own with a Spark of its own, which begins when told to."""
-    spark = penstock.session("local[1]", **SMALL)
-    namespace = penstock.lance.open(root, NAME, spark=spark)
-    frames = []
+def rows_of(number: int, append: int) -> list[tuple[int, str | None]]:
+    """Of one append of one writer: ids that no other has, and countries."""
+    first = (number * APPENDS + append) * len(places(number))
+    return [(first + place, country) for place, country in enumerate(places(number))]
+
+
+def appender(root: str, number: int, with_spark: bool) -> None:
+    """A process of its own, perhaps with a Spark of its own, which begins when told to."""
+    acts: list[Callable[[], int | None]] = []
+    spark = penstock.session("local[1]", **SMALL) if with_spark else None
     for i in range(APPENDS):
-        first = (number * APPENDS + i) * len(places(number))
-        rows = [(first + place, f"{number}.{i}", country) for place, country in enumerate(places(number))]
-        frames.append(spark.createDataFrame(rows, "id long, batch string, country string").coalesce(1))
+        rows, batch = rows_of(number, i), f"{number}.{i}"
+        if spark is None:
+            acts.append(partial(Writer(root).append, batch, rows))
+        else:
+            frame = spark.createDataFrame([(id, batch, country) for id, country in rows], ROW).coalesce(1)
+            acts.append(partial(penstock.lance.open(root, NAME, spark=spark).append, frame))
     print("ready", flush=True)
     sys.stdin.readline()
-    print(json.dumps([namespace.append(frame) for frame in frames]), flush=True)
+    print(json.dumps([act() for act in acts]), flush=True)
 
 
 class Watcher:
@@ -106,8 +116,9 @@ class Watcher:
             time.sleep(0.02)
 
 
-def test_four_processes_append_at_once(writer: Writer) -> None:
-    command = [sys.executable, __file__, writer.root]
+@pytest.mark.parametrize("own", ["alone", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.spark])])
+def test_four_processes_append_at_once(writer: Writer, own: str) -> None:
+    command = [sys.executable, __file__, own, writer.root]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment()}
     processes = [subprocess.Popen([*command, str(number)], **pipes) for number in range(WRITERS)]
     watchdogs = [threading.Timer(2 * LONGEST, process.kill) for process in processes]
@@ -376,4 +387,4 @@ def test_values_that_cannot_be_written_leave_nothing(spark: SparkSession, writer
 
 
 if __name__ == "__main__":
-    appender(sys.argv[1], int(sys.argv[2]))
+    appender(sys.argv[2], int(sys.argv[3]), with_spark=sys.argv[1] == "spark")

@@ -26,6 +26,7 @@ from penstock.lance.reading.leaf_pruning import LeafPruner
 from penstock.predicates import Implication, implied_by
 from penstock.predicates.calendar import DAY, HOUR, days_of
 from support.arrays import spark_array
+from support.effort import tries
 from support.predicate_samples import literal, samples, spark_type
 from support.spark_logic import OutOfRangeError, Row
 from support.trees import compared, leaf
@@ -154,7 +155,11 @@ def passes(row: Stored, tree: Any, ids: Sequence[int]) -> bool:
         return False
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=tries(60, 2000),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(partitionings(), st.data())
 def test_rows_that_pass_are_in_leaves_that_are_kept(
     partitioning: tuple[list[str], list[int]], data: st.DataObject

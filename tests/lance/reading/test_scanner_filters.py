@@ -24,6 +24,7 @@ from penstock.predicates.domains import within
 from penstock.predicates.implication import column_in, conjunction, disjunction
 from penstock.schema.columns import Column
 from penstock.schema.types import Order
+from support.effort import tries
 from support.predicate_samples import POOLS
 
 NO_SPARK = cast(SparkSession, None)  # Arrow's schemas need none
@@ -201,7 +202,7 @@ def implications(names: Sequence[str]) -> st.SearchStrategy[Implication]:
 EVERY = [name for name in COLUMNS if name != "row"]
 EXACT = [name for name in EVERY if name not in (*ROUNDED, *LEFT_TO_SPARK, "ends", "s.f")]
 _quick = settings(
-    max_examples=50,
+    max_examples=tries(25, 500),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

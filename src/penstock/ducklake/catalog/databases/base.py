@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 import duckdb
@@ -296,7 +297,7 @@ class Database(ABC):
             values = [row[position + 1] for row in rows]
             fetched[f"c{position}"] = pa.array(values, pa.binary() if column.is_blob else pa.string())
         casts = ", ".join(f"CAST(c{i} AS {column.duckdb_type}) AS c{i}" for i, column in enumerate(columns))
-        with duckdb.connect() as connection:
+        with _calculator().cursor() as connection:
             connection.execute("SET TimeZone = 'UTC'")
             connection.register("fetched", pa.table(fetched))
             typed = f"SELECT row_id, {casts or 'NULL'} FROM fetched"
@@ -317,6 +318,12 @@ class Database(ABC):
     def time_parameter(self, value: datetime) -> Any:
         """An aware datetime in the form that compares with a catalog timestamp."""
         return value
+
+
+@cache
+def _calculator() -> duckdb.DuckDBPyConnection:
+    """To open one takes longer than most of what it is asked."""
+    return duckdb.connect(config={"threads": 1})
 
 
 def no_such_file(location: Location) -> str:
