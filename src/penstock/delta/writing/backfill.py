@@ -136,7 +136,7 @@ def _copy_files(scan: FileScan, files: Sequence[AddFile]) -> CopiedFiles:
     with file_writing_job(scan.spark, scan.root, write_id) as written:
         told: list[tuple[int, FileCopy | str]] = run_on_files(scan, job, files)
         copies = [(files[number], copy) for number, copy in told if isinstance(copy, FileCopy)]
-        written.tell(copy.path for _, copy in copies)
+        written.report(copy.path for _, copy in copies)
     now = now_milliseconds()
     pairs = [
         (file, replace(file, path=log_path(copy.path), size=copy.size, modification_time=now, data_change=False))
