@@ -18,7 +18,7 @@ SHARED = ("version", "errors", "schema", "predicates", "partitioning", "storage"
 ROOMS = {
     "ducklake": ("model", "files", "catalog", "transaction", "attachment", "reading", "writing", "changing"),
     "lance": ("format", "commits", "reading", "writing", "namespace"),
-    "delta": ("log", "reading", "writing", "table"),
+    "delta": ("format", "log", "reading", "writing", "table"),
 }
 PURE = ("version", "errors", "schema", "predicates", "partitioning")
 ENGINES = ("pyspark", "py4j", "duckdb", "sqlite3", "psycopg", "pymysql", "lance", "deltalake")

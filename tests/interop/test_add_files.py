@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from penstock.ducklake.files.name_matching import ForeignFile, Rules, described
+from penstock.ducklake.files.name_matching import ForeignFile, MatchingRules, match_file
 from penstock.schema.columns import Column
 from penstock.schema.types import parse_type
 from support.catalogs import Catalog, DuckDBCatalog
@@ -370,6 +370,6 @@ def test_types_that_fit(file_catalog: Catalog, tmp_path: Path) -> None:
 
 def _described(path: Path, column: Column) -> ForeignFile | None:
     try:
-        return described(str(path), [column], Rules())
+        return match_file(str(path), [column], MatchingRules())
     except penstock.InvalidError:
         return None

@@ -23,7 +23,7 @@ from support.small_sessions import SMALL
 
 spark = penstock.session("local-cluster[2,1,1024]", **{**SMALL, "spark.task.maxFailures": "2"})
 application = spark.sparkContext.applicationId
-numbered = penstock.ducklake.changing.merges.numbered
+numbered = penstock.ducklake.changing.merges.numbered_source
 
 
 def executors():
@@ -56,7 +56,7 @@ with penstock.attach(sys.argv[1], data_path=sys.argv[2], spark=spark) as lake:
     table = lake.create_table("t", "id BIGINT, s STRING")
     table.append(spark.sql("SELECT id, 'old' AS s FROM range(0, 100, 1, 2)"))
     before = state(table)
-    penstock.ducklake.changing.merges.numbered = numbered_and_lost
+    penstock.ducklake.changing.merges.numbered_source = numbered_and_lost
     source = spark.sql("SELECT id, 'new' AS s FROM range(50, 150, 1, 4)")
     merge = table.merge(source, "target.id = source.id").when_matched_update().when_not_matched_insert()
     try:

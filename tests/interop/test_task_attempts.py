@@ -18,7 +18,7 @@ import penstock
 import penstock.ducklake.changing.deletes
 import penstock.ducklake.writing.write_target
 from penstock.spark import file_tasks
-from penstock.ducklake.changing.delete_job import RemovalJob
+from penstock.ducklake.changing.delete_job import DeleteJob
 from penstock.spark.write_job import WriteJob
 from pyspark import TaskContext
 from support.small_sessions import SMALL
@@ -37,7 +37,7 @@ class DyingJob(WriteJob):
         return iter(written)
 
 
-class DyingRemoval(RemovalJob):
+class DyingRemoval(DeleteJob):
     def _removed(self, file_id, positions):
         removed = super()._removed(file_id, positions)
         die()
@@ -56,7 +56,7 @@ with penstock.attach(sys.argv[1], data_path=sys.argv[2], spark=spark) as lake:
     assert not swept, "nothing failed, and files were looked for"
     penstock.ducklake.writing.write_target.WriteJob = DyingJob
     table.append(rows)
-    penstock.ducklake.changing.deletes.RemovalJob = DyingRemoval
+    penstock.ducklake.changing.deletes.DeleteJob = DyingRemoval
     table.update({"id": "-id"}, "id % 10 = 1")
     assert len(swept) == 3, swept
 """

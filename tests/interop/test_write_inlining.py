@@ -71,7 +71,7 @@ def test_rows_beyond_the_limit_never_visit_the_driver(
         return collect_written(told)
 
     for module in (write_job, change_job):
-        monkeypatch.setattr(module, "gathered", noted)
+        monkeypatch.setattr(module, "collect_written", noted)
     rows = spark.range(0, 80, 1, 8).selectExpr("CAST(id AS INT) AS id", "id % 3 AS p")
     with attached(file_catalog, spark, data_inlining_row_limit=60) as lake:
         table = lake.create_table("t", "id INT, p BIGINT", partitioned_by=["p"])

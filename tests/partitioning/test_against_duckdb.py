@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from penstock.ducklake.catalog.dialects import DUCKDB
-from penstock.ducklake.catalog.file_pruning import keep, prunings
+from penstock.ducklake.catalog.file_pruning import keep_condition, prunings
 from penstock.errors import InvalidError
 from penstock.partitioning import (
     Bucket,
@@ -110,7 +110,7 @@ def assert_pruned_soundly(lake: Any, table_id: int, name: str, transform: str, s
             found = prunings(
                 implied_by([json.dumps(tree)], [column]), table_id, [spec], {2: column}, DUCKDB, CATALOG.__add__
             )
-            condition = keep(found)
+            condition = keep_condition(found)
             sql = f"SELECT d.data_file_id FROM {CATALOG}ducklake_data_file d WHERE d.table_id = ? AND {condition.sql}"
             kept = {row[0] for row in lake.execute(sql, [table_id, *condition.parameters]).fetchall()}
             matching = {

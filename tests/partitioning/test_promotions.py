@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from penstock.ducklake.catalog.dialects import DUCKDB
-from penstock.ducklake.catalog.file_pruning import keep, prunings
+from penstock.ducklake.catalog.file_pruning import keep_condition, prunings
 from penstock.partitioning import PartitionField, PartitionSpec, parse_transform
 from penstock.predicates import implied_by
 from penstock.schema.columns import Column
@@ -68,7 +68,7 @@ def kept(lake: duckdb.DuckDBPyConnection, new: str, transform: str, value: Any) 
     spec = PartitionSpec(partition_id, (PartitionField(0, 1, parse_transform(transform)),))
     tree = ["=", ["column", "x"], literal(spark_type(new), shown(value))]
     found = prunings(implied_by([json.dumps(tree)], [column]), table_id, [spec], {1: column}, DUCKDB, CATALOG.__add__)
-    condition = keep(found)
+    condition = keep_condition(found)
     sql = f"SELECT parse_filename(d.path) FROM {CATALOG}ducklake_data_file d WHERE d.table_id = ? AND {condition.sql}"
     return {name for (name,) in lake.execute(sql, [table_id, *condition.parameters]).fetchall()}
 

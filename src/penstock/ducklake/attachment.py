@@ -14,7 +14,7 @@ from penstock.ducklake.catalog.commits.commit import CommitInfo, RetryPolicy
 from penstock.ducklake.catalog.opening import Catalog
 from penstock.ducklake.catalog.snapshots import latest_snapshot, snapshot_by_time, snapshot_by_version
 from penstock.ducklake.catalog.visibility import At
-from penstock.ducklake.model.options import effective
+from penstock.ducklake.model.options import effective_value
 from penstock.ducklake.model.snapshots import Snapshot, Version
 from penstock.ducklake.transaction import Shown, Transaction
 from penstock.errors import InvalidError, NotFoundError
@@ -109,7 +109,7 @@ class Attachment:
 
     def option(self, name: str, schema_id: int | None, table_id: int | None) -> str | None:
         """The value of an option that holds for a table, for new tables of a schema, or for new schemas."""
-        return effective(name, self.catalog.options(), schema_id, table_id, self.options)
+        return effective_value(name, self.catalog.options(), schema_id, table_id, self.options)
 
     def inlines(self, schema_id: int | None, table_id: int | None = None) -> bool:
         """Whether small inserts are kept in the catalog."""

@@ -13,7 +13,7 @@ from penstock.ducklake.catalog.objects import find_table
 from penstock.ducklake.changing.merge_keys import On
 from penstock.ducklake.changing.merge_rows import Action, Case, Clause
 from penstock.ducklake.changing.merges import merge
-from penstock.ducklake.changing.target_rows import expressions
+from penstock.ducklake.changing.target_rows import as_columns
 from penstock.ducklake.changing.target_table import target_table
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import InvalidError
@@ -139,6 +139,6 @@ class Merge:
     ) -> Merge:
         if values is not None and not values:
             raise InvalidError(f"a clause of the merge into {self.name} sets nothing; give a value for a column")
-        given = None if values is None else expressions(values)
+        given = None if values is None else as_columns(values)
         clause = Clause(case, action, given, None if condition is None else as_column(condition))
         return replace(self, clauses=(*self.clauses, clause))

@@ -10,7 +10,7 @@ from typing import Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.ducklake.catalog.changed_files import span
+from penstock.ducklake.catalog.changed_files import snapshot_span
 from penstock.ducklake.catalog.snapshots import snapshot_from_time
 from penstock.ducklake.catalog.visible_files import listed_files
 from penstock.ducklake.model.snapshots import Snapshot, Version
@@ -168,7 +168,7 @@ class ReadableTable(TableDefinition):
         with database.consistent():
             first, last = self._bound("start", start), self._bound("end", end)
             scan = self._scan(self._attachment.shown(last.id), nanoseconds=nanoseconds == "long")
-            changes = ChangeFeed.of(feed, scan, span(database, scan.scope.table_id, first.id, last.id))
+            changes = ChangeFeed.of(feed, scan, snapshot_span(database, scan.scope.table_id, first.id, last.id))
         if nanoseconds is None:
             _warn_of_nanoseconds(scan.layout.columns, self.name)
         return changes.frame()

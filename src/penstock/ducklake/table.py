@@ -10,14 +10,14 @@ from pyspark.sql import DataFrame
 
 from penstock.ducklake.changing import deletes, updates
 from penstock.ducklake.changing.merge_keys import On
-from penstock.ducklake.changing.target_rows import expressions
+from penstock.ducklake.changing.target_rows import as_columns
 from penstock.ducklake.changing.target_table import target_table
-from penstock.ducklake.files.name_matching import Rules
+from penstock.ducklake.files.name_matching import MatchingRules
 from penstock.ducklake.merge import Merge
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.ducklake.readable_table import ReadableTable
 from penstock.ducklake.transaction import Transaction
-from penstock.ducklake.writing import added_files, column_changes, definitions, inserts
+from penstock.ducklake.writing import added_files, definitions, inserts, table_evolution
 from penstock.ducklake.writing.write_target import WriteTarget, write_target
 from penstock.errors import InvalidError
 from penstock.spark.expressions import as_column
@@ -86,7 +86,7 @@ class Table(ReadableTable):
             NotFoundError: There is no such file.
             UnsupportedError: A file has what DuckLake cannot show.
         """
-        rules = Rules(allow_missing, ignore_extra_columns, hive_partitioning)
+        rules = MatchingRules(allow_missing, ignore_extra_columns, hive_partitioning)
         given = [paths] if isinstance(paths, str) else list(paths)
         with self._attachment.statement() as transaction:
             added_files.add(transaction, self._attachment.spark, self._target(transaction), given, rules)
@@ -186,7 +186,7 @@ class Table(ReadableTable):
         with self._attachment.statement() as transaction:
             table = target_table(self._attachment, transaction, self._info(transaction.shown()))
             condition = None if where is None else as_column(where)
-            updates.update(transaction, table, expressions(values), condition)
+            updates.update(transaction, table, as_columns(values), condition)
         return transaction.snapshot
 
     def merge(self, source: DataFrame, on: On) -> Merge:
@@ -226,7 +226,7 @@ class Table(ReadableTable):
         with self._attachment.statement() as transaction:
             info, inlines = self._info(transaction.shown()), self._inlines()
             definitions.rename_table(transaction, info, name)
-            column_changes.reshape(transaction, info, inlines)
+            table_evolution.reshape(transaction, info, inlines)
         return Table(self._attachment, self.schema_name, name)
 
     def _insert(self, transaction: Transaction, df: DataFrame, by_name: bool, distribution: Distribution) -> None:

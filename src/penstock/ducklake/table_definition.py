@@ -17,7 +17,7 @@ from penstock.ducklake.model.objects import SortKey, TableInfo
 from penstock.ducklake.model.snapshot_changes import quoted_name
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.ducklake.transaction import Shown, Transaction
-from penstock.ducklake.writing import column_changes, definitions
+from penstock.ducklake.writing import definitions, table_evolution
 from penstock.ducklake.writing.insert_defaults import default_of
 from penstock.ducklake.writing.sort_order import check_sort_keys, parse_sort_key
 from penstock.ducklake.writing.table_schemas import new_column, type_of
@@ -116,17 +116,17 @@ class TableDefinition(ABC):
         new = new_column(self._attachment.spark, column)
         with self._attachment.statement() as transaction:
             info = self._info(transaction.shown())
-            has_rows, inlines = column_changes.has_rows(transaction, info), self._inlines()
+            has_rows, inlines = table_evolution.has_rows(transaction, info), self._inlines()
 
             def added(columns: tuple[Column, ...], next_id: int) -> schema_evolution.Evolution:
                 return schema_evolution.add_column(
                     columns, next_id, new.parent, new.column, has_rows=has_rows, inlining=inlines
                 )
 
-            column_changes.change_columns(transaction, info, added, inlines)
+            table_evolution.evolve_columns(transaction, info, added, inlines)
             if new.comment is not None:
                 path = (*new.parent, new.column.name)
-                found = schema_evolution.find_at(column_changes.columns_of(transaction, info), path)
+                found = schema_evolution.find_at(table_evolution.current_columns(transaction, info), path)
                 definitions.set_column_tags(transaction, info, found.id, {"comment": new.comment})
         return transaction.snapshot
 
@@ -146,9 +146,9 @@ class TableDefinition(ABC):
         """
         with self._attachment.statement() as transaction:
             info = self._info(transaction.shown())
-            if if_exists and not column_changes.exists(transaction, info, path):
+            if if_exists and not table_evolution.has_column(transaction, info, path):
                 return transaction.staging.base
-            in_use = column_changes.columns_in_use(transaction, info)
+            in_use = table_evolution.columns_in_use(transaction, info)
             self._change(transaction, lambda columns, _: schema_evolution.drop_column(columns, path, in_use=in_use))
         return transaction.snapshot
 
@@ -168,7 +168,7 @@ class TableDefinition(ABC):
         """
         with self._attachment.statement() as transaction:
             info = self._info(transaction.shown())
-            column_changes.rename_in_sort_order(transaction, info, path, name)
+            table_evolution.rename_in_sort_order(transaction, info, path, name)
             inlines = self._inlines()
             self._change(
                 transaction,
@@ -192,7 +192,7 @@ class TableDefinition(ABC):
         """
         new = type_of(self._attachment.spark, type)
         with self._attachment.statement() as transaction:
-            in_use = column_changes.columns_in_use(transaction, self._info(transaction.shown()))
+            in_use = table_evolution.columns_in_use(transaction, self._info(transaction.shown()))
             self._change(
                 transaction,
                 lambda columns, next_id: schema_evolution.set_type(columns, next_id, path, new, in_use=in_use),
@@ -340,7 +340,7 @@ class TableDefinition(ABC):
         """
         with self._attachment.statement() as transaction:
             info = self._info(transaction.shown())
-            column_changes.set_partitioned_by(transaction, info, fields, self._inlines())
+            table_evolution.set_partitioned_by(transaction, info, fields, self._inlines())
         return transaction.snapshot
 
     def reset_partitioned_by(self) -> Snapshot | None:
@@ -366,7 +366,7 @@ class TableDefinition(ABC):
         parsed = [parse_sort_key(text) for text in keys]
         with self._attachment.statement() as transaction:
             check_sort_keys(self._attachment.spark, self.columns, parsed, f"{self.schema_name}.{self.name}")
-            column_changes.set_sorted_by(transaction, self._info(transaction.shown()), parsed)
+            table_evolution.set_sorted_by(transaction, self._info(transaction.shown()), parsed)
         return transaction.snapshot
 
     def reset_sorted_by(self) -> Snapshot | None:
@@ -377,13 +377,13 @@ class TableDefinition(ABC):
         """
         return self.set_sorted_by()
 
-    def _change_alone(self, change: column_changes.Change) -> Snapshot | None:
+    def _change_alone(self, change: table_evolution.Change) -> Snapshot | None:
         with self._attachment.statement() as transaction:
             self._change(transaction, change)
         return transaction.snapshot
 
-    def _change(self, transaction: Transaction, change: column_changes.Change) -> None:
-        column_changes.change_columns(transaction, self._info(transaction.shown()), change, self._inlines())
+    def _change(self, transaction: Transaction, change: table_evolution.Change) -> None:
+        table_evolution.evolve_columns(transaction, self._info(transaction.shown()), change, self._inlines())
 
     def _column(self, name: str) -> Column:
         """The column of a name, or the field at a path."""

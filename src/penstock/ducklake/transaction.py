@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from penstock.ducklake.catalog.commits.commit import CommitInfo, RetryPolicy, commit
-from penstock.ducklake.catalog.commits.interrupted_commits import in_doubt, is_committed, not_committed
+from penstock.ducklake.catalog.commits.interrupted_commits import commit_failed, commit_in_doubt, is_committed
 from penstock.ducklake.catalog.commits.staged_database import StagedDatabase
 from penstock.ducklake.catalog.commits.staging import Staging
 from penstock.ducklake.catalog.databases import Database
@@ -17,7 +17,7 @@ from penstock.ducklake.catalog.databases.base import CommitInDoubtError
 from penstock.ducklake.catalog.opening import Catalog
 from penstock.ducklake.catalog.snapshots import latest_snapshot
 from penstock.ducklake.catalog.visibility import At
-from penstock.ducklake.model.options import effective
+from penstock.ducklake.model.options import effective_value
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import InvalidError
 from penstock.storage.filesystems import delete_file
@@ -107,7 +107,7 @@ class Transaction:
     def check_message(self) -> None:
         """An error where the lake wants a message with every commit and there is none."""
         options = self.catalog.options()
-        if self._info.message is None and effective("require_commit_message", options, None, None) == "true":
+        if self._info.message is None and effective_value("require_commit_message", options, None, None) == "true":
             raise InvalidError(
                 f"{self.catalog.database.location} wants a message with every commit (require_commit_message); make "
                 'the change inside `with lake.transaction(message="..."):`, or call set_commit_message of that'
@@ -170,7 +170,7 @@ class Transaction:
             happened = is_committed(database, self.staging)
         except Exception:
             if isinstance(error, Exception):
-                raise in_doubt(database, error) from error
+                raise commit_in_doubt(database, error) from error
             return
         if happened and self.staging.attempted is not None:
             self._end_with(self.staging.attempted)
@@ -178,7 +178,7 @@ class Transaction:
         self._state = State.ROLLED_BACK
         delete_files(self.staging.files)
         if isinstance(error, CommitInDoubtError):
-            raise not_committed(database) from error.__cause__
+            raise commit_failed(database) from error.__cause__
 
     def _check_open(self) -> None:
         if not self.is_open:

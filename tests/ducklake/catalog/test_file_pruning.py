@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.ducklake.catalog.file_pruning import Pruning, keep, prunings
+from penstock.ducklake.catalog.file_pruning import Pruning, keep_condition, prunings
 from penstock.partitioning import PartitionField, PartitionSpec, parse_transform
 from penstock.predicates import implied_by
 from penstock.predicates.calendar import DAY, days_of
@@ -70,7 +70,7 @@ class Files:
         return prunings(implication, 1, self.specs, by_id, self.engine.dialect)
 
     def kept(self, *filters: Any) -> list[int]:
-        return sorted(self.engine.files(keep(self.prunings(*filters))))
+        return sorted(self.engine.files(keep_condition(self.prunings(*filters))))
 
 
 def date(days: int) -> list[Any]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from penstock.ducklake.catalog.file_pruning import keep, prunings
+from penstock.ducklake.catalog.file_pruning import keep_condition, prunings
 from penstock.predicates import implied_by
 from support.effort import tries
 from support.engines import Engine, open_engine
@@ -60,7 +60,7 @@ def check(engine: Engine, lake: Lake, filters: list[object]) -> None:
     implication = implied_by([json.dumps(tree) for tree in filters], lake.columns)
     specs = [lake.spec] if lake.spec else []
     found = prunings(implication, 1, specs, {column.id: column for column in lake.columns}, engine.dialect)
-    kept = engine.files(keep(found))
+    kept = engine.files(keep_condition(found))
     assert matching <= kept, (filters, implication)
     pruned = {file for one in found for file in engine.files(one)}
     assert kept == {file.id for file in lake.files} - pruned

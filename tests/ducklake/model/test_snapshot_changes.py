@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.ducklake.model.snapshot_changes import Change, parse_changes, summarise
+from penstock.ducklake.model.snapshot_changes import SnapshotChange, parse_changes, summarise
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 
@@ -16,7 +16,7 @@ def _quoted(name: str) -> str:
 def test_names_with_commas_dots_and_quotes_stay_whole(names: list[tuple[str, str]]) -> None:
     values = [f"{_quoted(schema)}.{_quoted(table)}" for schema, table in names]
     text = ",".join(f"created_table:{value}" for value in values)
-    assert parse_changes(text) == tuple(Change("created_table", value) for value in values)
+    assert parse_changes(text) == tuple(SnapshotChange("created_table", value) for value in values)
 
 
 def test_summary_quotes_only_what_must_be() -> None:

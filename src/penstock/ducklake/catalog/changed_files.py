@@ -21,7 +21,7 @@ _INSERTING, _DELETING = {"inserted_into_table", "inlined_insert"}, {"deleted_fro
 
 
 @dataclass(frozen=True)
-class Span:
+class SnapshotSpan:
     """Snapshots from the first to the last, both included, but for those that only wrote a table's rows anew."""
 
     first: int
@@ -37,7 +37,7 @@ class Span:
         return f"({within}{left_out})"
 
 
-def span(database: Database, table_id: int, first: int, last: int) -> Span:
+def snapshot_span(database: Database, table_id: int, first: int, last: int) -> SnapshotSpan:
     """The snapshots of a table's change feed. Of those that were expired nobody knows what they did."""
     sql = "SELECT snapshot_id, changes_made FROM ducklake_snapshot_changes WHERE snapshot_id BETWEEN ? AND ?"
     rows = database.query(sql, [first, last])
@@ -46,7 +46,7 @@ def span(database: Database, table_id: int, first: int, last: int) -> Span:
     updating = tuple(snapshot for snapshot, kinds in done.items() if kinds & _INSERTING and kinds & _DELETING)
     all_known = len(rows) == last + 1 - first and all(changes is not None for _, changes in rows)
     before = database.value("SELECT max(next_file_id) FROM ducklake_snapshot WHERE snapshot_id < ?", [first])
-    return Span(first, last, rewritten, updating if all_known else None, before or 0)
+    return SnapshotSpan(first, last, rewritten, updating if all_known else None, before or 0)
 
 
 def _done_to(table_id: int, changes: str | None) -> set[str]:
@@ -60,10 +60,10 @@ class ChangedFiles(FileScope):
     made_by: ClassVar[str] = "changes()"
     inlined_by: ClassVar[Literal["begin_snapshot", "end_snapshot"] | None] = None  # what dates a change of inlined rows
 
-    span: Span = field(kw_only=True)
+    span: SnapshotSpan = field(kw_only=True)
 
     @classmethod
-    def of(cls, scope: FileScope, span: Span) -> Self:
+    def of(cls, scope: FileScope, span: SnapshotSpan) -> Self:
         return cls(**{item.name: getattr(scope, item.name) for item in fields(FileScope)}, span=span)
 
     def inlined_rows(
@@ -121,7 +121,7 @@ class InsertedFiles(ChangedFiles):
 
 
 @dataclass(frozen=True)
-class EndedFiles(ChangedFiles):
+class DeletedFiles(ChangedFiles):
     """Files that the span deleted whole. `deleted` are those that had lost rows before."""
 
     def _chosen(self) -> str:
@@ -138,7 +138,7 @@ class EndedFiles(ChangedFiles):
 
 
 @dataclass(frozen=True)
-class ThinnedFiles(ChangedFiles):
+class PartlyDeletedFiles(ChangedFiles):
     """Files of which the span may have deleted single rows; and the inlined rows that it deleted.
 
     The catalog does not say up to which snapshot a delete file goes: it cannot know of any after it was written.

@@ -37,7 +37,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Source:
+class FileFacts:
     """A catalog table whose rows tell something about data files, under a partitioning if one is given."""
 
     table: str
@@ -63,7 +63,7 @@ class Pruning(Condition):
     """
 
     reason: str = ""
-    source: Source | None = None
+    source: FileFacts | None = None
     rows: Condition | None = None
 
 
@@ -79,11 +79,11 @@ def prunings(
 
     `columns` are the table's by id, nested ones too; `table` qualifies the name of a catalog table.
     """
-    planner = _Planner(table_id, specs, columns, dialect, table)
+    planner = _PruningRules(table_id, specs, columns, dialect, table)
     return tuple(planner.prunings(implication))
 
 
-def keep(prunings: Sequence[Pruning]) -> Condition:
+def keep_condition(prunings: Sequence[Pruning]) -> Condition:
     """The condition for the files that none of these prunes, with one scan for each source."""
     conditions = [Condition(one.sql, one.parameters) for one in prunings if one.source is None]
     simple = sorted((one for one in prunings if one.source is not None), key=_source_order)
@@ -93,7 +93,7 @@ def keep(prunings: Sequence[Pruning]) -> Condition:
     return _all(Condition(f"NOT ({one.sql})", one.parameters) for one in conditions)
 
 
-class _Planner:
+class _PruningRules:
     def __init__(
         self,
         table_id: int,
@@ -107,7 +107,7 @@ class _Planner:
         self.columns = columns
         self.dialect = dialect
         self.table = table
-        self.statistics = Source(table("ducklake_file_column_stats"), table_id, "column_id")
+        self.statistics = FileFacts(table("ducklake_file_column_stats"), table_id, "column_id")
 
     def prunings(self, implication: Implication) -> Iterator[Pruning]:
         for part in implication.children if isinstance(implication, And) else (implication,):
@@ -139,7 +139,7 @@ class _Planner:
         if isinstance(field.transform, Bucket):
             trusted.append(self.always_hashed_alike(wanted.column))
         name = self.table("ducklake_file_partition_value")
-        source = Source(name, self.table_id, "partition_key_index", spec.partition_id)
+        source = FileFacts(name, self.table_id, "partition_key_index", spec.partition_id)
         reason = f"partition {field.transform.describe(wanted.path)}"
         yield self.simple(reason, source, field.key_index, _all([rows, *trusted]))
 
@@ -155,7 +155,7 @@ class _Planner:
         sql = f"(SELECT COUNT(*) FROM {self.table('ducklake_column')} WHERE {other}) = 0"
         return Condition(sql, (self.table_id, column.id, *types))
 
-    def simple(self, reason: str, source: Source, key: int, rows: Condition) -> Pruning:
+    def simple(self, reason: str, source: FileFacts, key: int, rows: Condition) -> Pruning:
         keyed = Condition(f"({source.key} = ? AND {rows.sql})", (key, *rows.parameters))
         files = source.files(keyed)
         return Pruning(files.sql, files.parameters, reason, source, keyed)

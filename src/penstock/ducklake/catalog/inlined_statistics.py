@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.ducklake.catalog.inlined_values import evaluated, natives
+from penstock.ducklake.catalog.inlined_values import evaluated, native_sqls
 from penstock.schema.columns import Column
 from penstock.schema.statistics import ColumnStatistics
 from penstock.schema.types import Order
@@ -78,7 +78,7 @@ def _asked_bounds(found: Sequence[tuple[Column, pa.Array]]) -> Iterator[Bounds]:
         return iter([(None, None, False if _is_float(leaf) else None) for leaf in leaves])
     padded = [pa.concat_arrays([array, pa.nulls(longest - len(array), array.type)]) for _, array in found]
     table = pa.table(padded, names=[f"c{i}" for i in range(len(padded))])
-    values = natives(leaves, table)
+    values = native_sqls(leaves, table)
     if longest == 1:  # a plain projection is half the work of an aggregation
         [texts] = evaluated([f"CAST({value} AS VARCHAR)" for value in values], leaves, table)
         return map(_only, leaves, texts)

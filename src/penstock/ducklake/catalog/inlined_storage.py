@@ -11,7 +11,14 @@ import pyarrow as pa
 from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.databases.duckdb import DuckdbDatabase
 from penstock.ducklake.catalog.inlined_statistics import inlined_statistics
-from penstock.ducklake.catalog.inlined_values import complaining, encode_rows, evolved_rows, natives, rows_fit, source
+from penstock.ducklake.catalog.inlined_values import (
+    encode_rows,
+    evolved_rows,
+    native_sqls,
+    row_source,
+    rows_fit,
+    value_errors,
+)
 from penstock.errors import UnsupportedError
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
@@ -158,14 +165,14 @@ def _insert_native(
     snapshot: int,
 ) -> None:
     numbered, all_columns = rows.append_column("row_id", row_ids), [*columns, _ROW_ID]
-    *values, row_id = natives(all_columns, numbered)
+    *values, row_id = native_sqls(all_columns, numbered)
     items = [row_id, str(snapshot), "NULL", *values]
     into = f"INSERT INTO {database.identifier(table)}"
-    inserting = source(all_columns, numbered)
+    inserting = row_source(all_columns, numbered)
     with (
         database._opened(),
         database._explained(),
-        complaining(columns, rows),
+        value_errors(columns, rows),
         inserting.select(database._connection, items, into=into),
     ):
         pass

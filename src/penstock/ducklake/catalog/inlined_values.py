@@ -78,7 +78,7 @@ _TEXT_AS_BYTES = ("varchar", "json")
 
 
 @dataclass(frozen=True)
-class Source:
+class RowSource:
     """Rows that DuckDB can read, with the columns `c0, c1, ...` in the types that Spark shows."""
 
     with_sql: str = ""
@@ -101,15 +101,15 @@ class Source:
             connection.unregister(_SOURCE)
 
 
-def source(columns: Sequence[Column], rows: pa.Table) -> Source:
+def row_source(columns: Sequence[Column], rows: pa.Table) -> RowSource:
     """The rows as DuckDB reads them with the least ado."""
     count = rows.num_rows
     few = 0 < count * len(columns) <= _FEW_VALUES and all(_is_plain(column) for column in columns)
     values = [_parameters(column, rows.column(i)) for i, column in enumerate(columns)] if few else []
     if few and not any(_has_infinity(*pair) for pair in zip(columns, values, strict=True)):
         sql = _values_sql(tuple(columns), tuple(rows.schema.types), count)
-        return Source(sql, list(chain.from_iterable(zip(*values, strict=True))))
-    return Source(arrow=rows.rename_columns([f"c{i}" for i in range(len(columns))]))
+        return RowSource(sql, list(chain.from_iterable(zip(*values, strict=True))))
+    return RowSource(arrow=rows.rename_columns([f"c{i}" for i in range(len(columns))]))
 
 
 def _is_plain(column: Column) -> bool:
@@ -154,16 +154,16 @@ def _parameter(column: Column, type: pa.DataType) -> str:
     return f"CAST(? AS {_PARAMETER_TYPES.get(name, duckdb_type(column))})"
 
 
-def native(column: Column, type: pa.DataType, value: str) -> str:
+def native_sql(column: Column, type: pa.DataType, value: str) -> str:
     """SQL of DuckDB's own value of a column, over the SQL of the value that Spark shows and its Arrow type."""
     if not any(item.type.name in _NOT_BY_CAST for item in column.walk()):
         return f"CAST({value} AS {duckdb_type(column)})"
     match column.type.name:
         case "list":
-            return f"list_transform({value}, lambda e: {native(column.children[0], type.value_type, 'e')})"
+            return f"list_transform({value}, lambda e: {native_sql(column.children[0], type.value_type, 'e')})"
         case "map":
-            key = native(column.children[0], type.key_type, "e.key")
-            item = native(column.children[1], type.item_type, "e.value")
+            key = native_sql(column.children[0], type.key_type, "e.key")
+            item = native_sql(column.children[1], type.item_type, "e.value")
             entries = f"list_transform(map_entries({value}), lambda e: struct_pack(k := {key}, v := {item}))"
             return f"CASE WHEN {value} IS NOT NULL THEN map_from_entries({entries}) END"
         case "struct":
@@ -171,7 +171,7 @@ def native(column: Column, type: pa.DataType, value: str) -> str:
                 (type.field(i).type, f"({value}).{duckdb_quoted(type.field(i).name)}") for i in range(type.num_fields)
             ]
             fields = ", ".join(
-                f"{duckdb_quoted(child.name)} := {native(child, *field)}"
+                f"{duckdb_quoted(child.name)} := {native_sql(child, *field)}"
                 for child, field in zip(column.children, shown, strict=True)
             )
             return f"CASE WHEN {value} IS NOT NULL THEN struct_pack({fields}) END"
@@ -181,14 +181,14 @@ def native(column: Column, type: pa.DataType, value: str) -> str:
             return _NATIVE.get(name, f"CAST({{0}} AS {duckdb_type(column)})").format(value)
 
 
-def natives(columns: Sequence[Column], rows: pa.Table) -> list[str]:
-    """SQL of DuckDB's own values of all columns of a `source`."""
-    return [native(column, rows.schema.field(i).type, f"c{i}") for i, column in enumerate(columns)]
+def native_sqls(columns: Sequence[Column], rows: pa.Table) -> list[str]:
+    """SQL of DuckDB's own values of all columns of a `row_source`."""
+    return [native_sql(column, rows.schema.field(i).type, f"c{i}") for i, column in enumerate(columns)]
 
 
 def evaluated(expressions: Sequence[str], columns: Sequence[Column], rows: pa.Table) -> list[Row]:
-    """The values of SQL expressions over a `source` of the rows."""
-    with complaining(columns, rows), _lock, source(columns, rows).select(_calculator(), expressions) as found:
+    """The values of SQL expressions over a `row_source` of the rows."""
+    with value_errors(columns, rows), _lock, row_source(columns, rows).select(_calculator(), expressions) as found:
         return found.fetchall()
 
 
@@ -196,9 +196,9 @@ def evolved_rows(
     before: Sequence[Column], after: Sequence[Column], rows: pa.Table, *, nanoseconds: bool = True
 ) -> pa.Table:
     """Rows of an older shape of a table in a newer one; nanoseconds become whole numbers, if they are to be kept."""
-    values = dict(zip((column.id for column in before), natives(before, rows), strict=True))
+    values = dict(zip((column.id for column in before), native_sqls(before, rows), strict=True))
     select = select_list(after, before, values, nanoseconds=nanoseconds)
-    with complaining(before, rows), _lock, source(before, rows).select(_calculator(), [select]) as found:
+    with value_errors(before, rows), _lock, row_source(before, rows).select(_calculator(), [select]) as found:
         return found.to_arrow_table().rename_columns([column.name for column in after])
 
 
@@ -210,7 +210,7 @@ def _calculator() -> duckdb.DuckDBPyConnection:
 
 
 @contextmanager
-def complaining(columns: Sequence[Column], rows: pa.Table) -> Iterator[None]:
+def value_errors(columns: Sequence[Column], rows: pa.Table) -> Iterator[None]:
     """Raise DuckDB's refusal of a value as an error that names the column and the value."""
     try:
         yield
@@ -223,9 +223,9 @@ def complaining(columns: Sequence[Column], rows: pa.Table) -> Iterator[None]:
 def _check(column: Column, values: pa.Table) -> None:
     connection = _calculator().cursor()
     connection.execute("SET TimeZone = 'UTC'")
-    [value] = natives([column], values)
+    [value] = native_sqls([column], values)
     refused = f"WHERE c0 IS NOT NULL AND TRY({value}) IS NULL LIMIT 1"
-    with source([column], values).select(connection, ["CAST(c0 AS VARCHAR)"], where=refused) as found:
+    with row_source([column], values).select(connection, ["CAST(c0 AS VARCHAR)"], where=refused) as found:
         sample = found.fetchone()
     if sample:
         raise InvalidError(
@@ -266,7 +266,7 @@ def _texts(engine: str, columns: Sequence[Column], rows: pa.Table) -> list[Row]:
 
 
 def _with_natives(columns: Sequence[Column], rows: pa.Table) -> Iterator[tuple[Column, str]]:
-    return zip(columns, natives(columns, rows), strict=True)
+    return zip(columns, native_sqls(columns, rows), strict=True)
 
 
 def _encoded(engine: str, column: Column, value: str, shown: str) -> str:

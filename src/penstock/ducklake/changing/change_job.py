@@ -26,7 +26,7 @@ SOURCE_NAME = "source"
 POSITION = "_penstock_position"
 # Whether the row is written anew, and the number of the source's row that it matched.
 WRITTEN, SOURCE = "_penstock_written", "_penstock_source"
-CONTROLS = (FILE, POSITION, WRITTEN, SOURCE)
+CONTROL_COLUMNS = (FILE, POSITION, WRITTEN, SOURCE)
 _RESULT = "file binary, rows binary, touched bigint, positions binary, sources binary"
 _ARROW = pa.schema(
     [
@@ -66,7 +66,7 @@ class _Places:
 class ChangeJob:
     """Does the work of a task on rows that change.
 
-    Batches end in the `CONTROLS`; what is before them is for the writer, if there is one.
+    Batches end in the `CONTROL_COLUMNS`; what is before them is for the writer, if there is one.
     """
 
     writer: WriteJob | None
@@ -93,7 +93,7 @@ class ChangeJob:
 
 
 @dataclass(frozen=True)
-class Changed:
+class ChangeResult:
     """What the tasks did: the new rows, the files that lose rows, and, kept, which rows those are."""
 
     written: Written
@@ -113,11 +113,11 @@ class Changed:
         return map_in_workers(found, _unpacked, f"{SOURCE} bigint")
 
 
-def change_rows(frame: DataFrame, writer: WriteJob | None, directory: str, keep: Keep) -> Changed:
+def change_rows(frame: DataFrame, writer: WriteJob | None, directory: str, keep: Keep) -> ChangeResult:
     """Let the tasks write the new rows. The results are kept, so that no row is looked at twice."""
     write_id = writer.plan.write_id if writer else new_write_id()
 
-    def attempt(rows: DataFrame) -> Changed:
+    def attempt(rows: DataFrame) -> ChangeResult:
         with file_writing_job(rows.sparkSession, directory, write_id) as files:
             results = keep(map_in_workers(rows, ChangeJob(writer), _RESULT))
             flags = [F.col(name).isNotNull().alias(f"has_{name}") for name in ("rows", "positions")]
@@ -129,7 +129,7 @@ def change_rows(frame: DataFrame, writer: WriteJob | None, directory: str, keep:
                 written = Written([*written.files, *few.files], few.held)
             files.report(written.paths)
         touched = frozenset(row.touched for row in told if row.touched is not None)
-        return Changed(written, touched, any(row.has_positions for row in told), results)
+        return ChangeResult(written, touched, any(row.has_positions for row in told), results)
 
     return run_in_batches(frame, attempt)
 

@@ -19,11 +19,11 @@ from penstock.ducklake.files.delete_files import (
     DeletableFile,
     Positions,
     WrittenDelete,
-    deleted_before,
+    read_deleted_positions,
     write_delete_file,
 )
 from penstock.ducklake.reading.pushed_filters import pushed_filters
-from penstock.ducklake.reading.table_scan import FILE, Contents, TableScan
+from penstock.ducklake.reading.table_scan import FILE, TableContents, TableScan
 from penstock.spark.file_tasks import file_writing_job
 from penstock.spark.pushdown import covered_whole
 from penstock.spark.workers import map_in_workers
@@ -34,7 +34,7 @@ _RESULT_ARROW = pa.schema([("removed", pa.binary())])
 
 
 @dataclass(frozen=True)
-class Removed:
+class FileRemoval:
     """What one data file loses: all of its rows, some by a delete file, or a few positions for the catalog.
 
     Without a file, the positions are the row ids of inlined rows.
@@ -47,7 +47,7 @@ class Removed:
 
 
 @dataclass(frozen=True)
-class RemovalJob:
+class DeleteJob:
     """Does the work of a task on deleted positions: all those of a file come to one task."""
 
     directory: str
@@ -62,19 +62,19 @@ class RemovalJob:
             removed = self._removed(file_id, positions)
             yield pa.RecordBatch.from_pydict({"removed": [pickle.dumps(removed)]}, schema=_RESULT_ARROW)
 
-    def _removed(self, file_id: int | None, positions: Positions) -> Removed:
+    def _removed(self, file_id: int | None, positions: Positions) -> FileRemoval:
         if file_id is None:
-            return Removed(None, positions=tuple(positions.tolist()))
+            return FileRemoval(None, positions=tuple(positions.tolist()))
         file = self.files[file_id]
         if len(positions) <= self.inlined_limit and not self._ends(file, len(positions)):
-            return Removed(file_id, positions=tuple(positions.tolist()))
-        everything = np.union1d(deleted_before(file), positions)
+            return FileRemoval(file_id, positions=tuple(positions.tolist()))
+        everything = np.union1d(read_deleted_positions(file), positions)
         if self._ends(file, len(everything)):
-            return Removed(file_id, all_rows=True)
+            return FileRemoval(file_id, all_rows=True)
         written = write_delete_file(
             self.directory, self.write_id, file, everything, vectors=self.vectors, encrypted=self.encrypted
         )
-        return Removed(file_id, delete=written)
+        return FileRemoval(file_id, delete=written)
 
     def _ends(self, file: DeletableFile, count: int) -> bool:
         return count + file.inlined_deletes >= file.record_count
@@ -87,17 +87,17 @@ def _by_file(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int | None, Po
         yield file_id, np.sort(np.concatenate([positions_of(packed) for _, packed in parts]))
 
 
-def remove_rows(places: DataFrame, job: RemovalJob) -> list[Removed]:
+def write_delete_files(places: DataFrame, job: DeleteJob) -> list[FileRemoval]:
     """Let the tasks write the delete files of rows given by file and packed positions."""
     together = places.repartition(F.col(FILE)).sortWithinPartitions(FILE)
     with file_writing_job(places.sparkSession, job.directory, job.write_id) as files:
         found = map_in_workers(together, job, _RESULT).collect()
-        removed: list[Removed] = [pickle.loads(row.removed) for row in found]
+        removed: list[FileRemoval] = [pickle.loads(row.removed) for row in found]
         files.report(one.delete.path for one in removed if one.delete)
     return removed
 
 
-def files_covered_whole(scan: TableScan, contents: Contents, where: SparkColumn) -> frozenset[int]:
+def files_covered_whole(scan: TableScan, contents: TableContents, where: SparkColumn) -> frozenset[int]:
     """Find the data files that hold only rows that a predicate is true for: the catalog's statistics say so, unread."""
 
     def possible(predicate: SparkColumn) -> Iterator[int]:

@@ -9,11 +9,11 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.ducklake.catalog.commits import staged_files as staged
-from penstock.ducklake.catalog.commits.provisional_ids import is_staged
+from penstock.ducklake.catalog.commits.provisional_ids import is_provisional
 from penstock.ducklake.catalog.deleted_rows import deletable_files
 from penstock.ducklake.catalog.inlined_rows import live_inlined_rows
-from penstock.ducklake.changing.change_job import POSITION, SOURCE, WRITTEN, Changed, change_rows
-from penstock.ducklake.changing.delete_job import RemovalJob, Removed, files_covered_whole, remove_rows
+from penstock.ducklake.changing.change_job import POSITION, SOURCE, WRITTEN, ChangeResult, change_rows
+from penstock.ducklake.changing.delete_job import DeleteJob, FileRemoval, files_covered_whole, write_delete_files
 from penstock.ducklake.changing.target_rows import target_rows
 from penstock.ducklake.changing.target_table import TargetTable
 from penstock.ducklake.files.delete_files import DeletableFile
@@ -29,7 +29,7 @@ class Removal:
     """What a statement removes: whole files, rows of others, and inlined rows by the catalog table that holds them."""
 
     whole_files: frozenset[int] = frozenset()
-    removed: Sequence[Removed] = ()
+    removed: Sequence[FileRemoval] = ()
     files: dict[int, DeletableFile] = field(default_factory=dict)
     inlined: dict[str, set[int]] = field(default_factory=dict)
     own_inlined: set[int] | None = field(default_factory=set)  # row ids; None for all of them
@@ -59,17 +59,17 @@ def matching(transaction: Transaction, table: TargetTable, where: SparkColumn) -
     if whole:
         rows = rows.where(F.col(FILE).isNull() | ~F.col(FILE).isin(*whole))
     with row_keeper() as keep:
-        changed = change_rows(rows.select(*controls()), None, table.target.info.path, keep)
+        changed = change_rows(rows.select(*control_columns()), None, table.target.info.path, keep)
         return removal_of(transaction, table, changed, whole)
 
 
-def controls(written: bool = False) -> list[SparkColumn]:
-    """The `CONTROLS` of target rows that are removed and, if `written`, written anew."""
+def control_columns(written: bool = False) -> list[SparkColumn]:
+    """The `CONTROL_COLUMNS` of target rows that are removed and, if `written`, written anew."""
     return [F.col(FILE), F.col(POSITION), F.lit(written).alias(WRITTEN), F.lit(None).cast("bigint").alias(SOURCE)]
 
 
 def removal_of(
-    transaction: Transaction, changing: TargetTable, changed: Changed, whole_files: frozenset[int] = frozenset()
+    transaction: Transaction, changing: TargetTable, changed: ChangeResult, whole_files: frozenset[int] = frozenset()
 ) -> Removal:
     """The removal of rows whose places the tasks have returned: writes their delete files."""
     if not changed.removes:
@@ -77,10 +77,10 @@ def removal_of(
     target, scope = changing.target, changing.scan.scope
     database, at, table = scope.database, scope.at, target.info
     known = {file.id: file for file in deletable_files(database, table, at, changed.touched)}
-    keeps = not is_staged(table.id) and staged.keeps_deletes(transaction.catalog.database, table.id)
+    keeps = not is_provisional(table.id) and staged.keeps_deletes(transaction.catalog.database, table.id)
     limit = target.inlined_deletes if keeps else 0
     vectors = target.option("write_deletion_vectors") == "true"
-    removed = remove_rows(changed.places, RemovalJob(table.path, known, limit, vectors, target.encrypted))
+    removed = write_delete_files(changed.places, DeleteJob(table.path, known, limit, vectors, target.encrypted))
     transaction.staging.files.extend(table.path + item.delete.path for item in removed if item.delete)
     row_ids = {position for item in removed if item.file_id is None for position in item.positions}
     live = live_inlined_rows(database, table.id, at) if row_ids else {}

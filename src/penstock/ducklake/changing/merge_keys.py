@@ -100,14 +100,14 @@ def join_keys(joined: DataFrame) -> list[JoinKey]:
 
 
 @dataclass(frozen=True)
-class Summary:
+class SourceSummary:
     """How many rows a source has, and a predicate on the target that is true for every row that one can match."""
 
     rows: int
     possible: SparkColumn | None
 
 
-def summary(source: DataFrame, keys: Sequence[JoinKey]) -> Summary:
+def source_summary(source: DataFrame, keys: Sequence[JoinKey]) -> SourceSummary:
     """Summarise a source: one look at it for all keys, and one more for a key of which it has few values.
 
     Structs and arrays say nothing: no statistics are kept of them.
@@ -119,7 +119,7 @@ def summary(source: DataFrame, keys: Sequence[JoinKey]) -> Summary:
     [found] = _rows(source.agg(F.count("*"), *wanted))
     told = [[found.get(1 + 3 * i + j) for j in range(3)] for i in range(len(keys))]
     predicates = [_possible(source, key, *bounds) for key, bounds in zip(keys, told, strict=True)]
-    return Summary(found.get(0), reduce(SparkColumn.__and__, predicates) if predicates else None)
+    return SourceSummary(found.get(0), reduce(SparkColumn.__and__, predicates) if predicates else None)
 
 
 def _possible(source: DataFrame, key: JoinKey, least: Any, greatest: Any, about: int) -> SparkColumn:
@@ -134,7 +134,7 @@ def _possible(source: DataFrame, key: JoinKey, least: Any, greatest: Any, about:
     return key.target.between(_literal(spark, least, kind), _literal(spark, greatest, kind))
 
 
-def repeated(source: DataFrame, keys: Sequence[JoinKey]) -> DataFrame | None:
+def rows_with_repeated_keys(source: DataFrame, keys: Sequence[JoinKey]) -> DataFrame | None:
     """The source's rows whose keys are not theirs alone; None where there are none. Without keys, all rows."""
     if not keys:
         return source

@@ -14,7 +14,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.ducklake.changing.change_job import POSITION, SOURCE, SOURCE_NAME, WRITTEN
-from penstock.ducklake.changing.merge_keys import JoinKey, Summary, join_keys, repeated, summary
+from penstock.ducklake.changing.merge_keys import (
+    JoinKey,
+    SourceSummary,
+    join_keys,
+    rows_with_repeated_keys,
+    source_summary,
+)
 from penstock.ducklake.changing.target_rows import ROW, TargetRows
 from penstock.ducklake.model.schema_evolution import find_at
 from penstock.ducklake.reading.table_scan import FILE
@@ -76,10 +82,10 @@ class Merging:
         return join_keys(self.target.frame.join(self.source.alias(SOURCE_NAME), self.on))
 
     @cached_property
-    def _told(self) -> Summary:
+    def _told(self) -> SourceSummary:
         """What the source says about the rows of the table that it can match."""
         needed = self.inserts or not self.in_case("not matched by source")
-        return summary(self.source.alias(SOURCE_NAME), self._keys if needed else ())
+        return source_summary(self.source.alias(SOURCE_NAME), self._keys if needed else ())
 
     def matchable(self) -> Implication:
         """What is true of every row of the table that the source can match, as the catalog can look for such rows."""
@@ -91,7 +97,7 @@ class Merging:
         return implied_by([json.dumps(item) for item in filters], exact)
 
     def changed_rows(self) -> DataFrame:
-        """The rows of the table that a clause changes, as `statements.change` takes them, and which source rows match.
+        """The rows of the table that a clause changes, as `apply_row_changes` takes them, and which source rows match.
 
         Only files that can match are read, unless there are clauses for rows that do not.
         """
@@ -178,10 +184,10 @@ class Merging:
     def _refuse_second_matches(self, keys: Sequence[JoinKey]) -> None:
         """An error if two rows of the source would change the same row of the table."""
         clauses = self.in_case("matched", "not matched by source")
-        suspects = repeated(self.source.alias(SOURCE_NAME), keys) if self.in_case("matched") else None
+        suspects = rows_with_repeated_keys(self.source.alias(SOURCE_NAME), keys) if self.in_case("matched") else None
         if suspects is None:
             return
-        possible = summary(suspects, keys).possible
+        possible = source_summary(suspects, keys).possible
         rows = self.target.frame if possible is None else self.target.frame.where(possible)
         joined = rows.join(suspects.alias(SOURCE_NAME), self.on).withColumn(_CLAUSE, _chosen(clauses))
         shown = F.concat_ws(", ", *(F.concat(F.lit(f"{k.text} = "), k.target.cast("string")) for k in keys))
@@ -202,7 +208,7 @@ class Merging:
             )
 
 
-def check(table: str, target: TargetRows, source: DataFrame, on: SparkColumn, clauses: Sequence[Clause]) -> None:
+def check_merge(table: str, target: TargetRows, source: DataFrame, on: SparkColumn, clauses: Sequence[Clause]) -> None:
     """Raise errors of names and types before anything runs; they tell of no columns but those that the caller knows."""
     given = source.alias(SOURCE_NAME)
     try:
@@ -219,7 +225,7 @@ def check(table: str, target: TargetRows, source: DataFrame, on: SparkColumn, cl
         frame.select(*(clause.values or {}).values(), *([] if clause.condition is None else [clause.condition]))
 
 
-def numbered(source: DataFrame, keep: Keep) -> DataFrame:
+def numbered_source(source: DataFrame, keep: Keep) -> DataFrame:
     """Number the source's rows, and keep them: they are looked at several times and must not change."""
     if SOURCE in source.columns:
         raise InvalidError(f"the source has a column {SOURCE}, which is Penstock's own name; rename it")

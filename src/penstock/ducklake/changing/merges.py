@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from penstock.ducklake.catalog.commits.merge_reliance import Reliance
+from penstock.ducklake.catalog.commits.merge_reliance import MergeReliance
 from penstock.ducklake.changing import deletes
-from penstock.ducklake.changing.change_job import CONTROLS, change_rows
+from penstock.ducklake.changing.change_job import CONTROL_COLUMNS, change_rows
 from penstock.ducklake.changing.merge_keys import On, join_condition
-from penstock.ducklake.changing.merge_rows import Clause, Merging, check, numbered
+from penstock.ducklake.changing.merge_rows import Clause, Merging, check_merge, numbered_source
 from penstock.ducklake.changing.target_rows import target_rows
 from penstock.ducklake.changing.target_table import TargetTable
-from penstock.ducklake.changing.updates import change
+from penstock.ducklake.changing.updates import apply_row_changes
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.inserts import insert_assigned
 from penstock.spark.kept_rows import row_keeper
@@ -28,19 +28,19 @@ def merge(transaction: Transaction, table: TargetTable, source: DataFrame, on: O
     rows = target_rows(table.scan, table.contents)
     name = target.info.full_name
     condition = join_condition(on, target.columns, source, name)
-    check(name, rows, source, condition, clauses)
+    check_merge(name, rows, source, condition, clauses)
     with row_keeper() as keep:
-        merging = Merging(name, target.columns, clauses, rows, numbered(source, keep), condition)
+        merging = Merging(name, target.columns, clauses, rows, numbered_source(source, keep), condition)
         changed = merging.changed_rows()
         if merging.writes:
-            done = change(transaction, table, changed, keep)
+            done = apply_row_changes(transaction, table, changed, keep)
         else:
-            done = [change_rows(changed.select(*CONTROLS), None, target.info.path, keep)]
+            done = [change_rows(changed.select(*CONTROL_COLUMNS), None, target.info.path, keep)]
             deletes.stage(transaction, target.info, deletes.removal_of(transaction, table, done[0]))
         if merging.inserts:
             matched = done[0].sources
             for other in done[1:]:
                 matched = matched.union(other.sources)
             if insert_assigned(transaction, target, merging.new_rows(matched)):
-                reliance = Reliance(target.info.id, target.columns, tuple(table.scan.specs), merging.matchable())
-                transaction.staging.rely(reliance)
+                reliance = MergeReliance(target.info.id, target.columns, tuple(table.scan.specs), merging.matchable())
+                transaction.staging.rely_on(reliance)

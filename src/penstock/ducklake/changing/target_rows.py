@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 from penstock.ducklake.changing.change_job import POSITION
 from penstock.ducklake.model.schema_evolution import find_at, parse_path
 from penstock.ducklake.reading.row_conversion import Conversion, Reading, microseconds_of
-from penstock.ducklake.reading.table_scan import FILE, ROW_ID, TARGET_NAME, Contents, TableScan
+from penstock.ducklake.reading.table_scan import FILE, ROW_ID, TARGET_NAME, TableContents, TableScan
 from penstock.errors import InvalidError
 from penstock.schema.columns import Column, find_column
 from penstock.spark.expressions import as_column, spark_quoted
@@ -65,7 +65,7 @@ class TargetRows:
         return values
 
 
-def target_rows(scan: TableScan, contents: Contents) -> TargetRows:
+def target_rows(scan: TableScan, contents: TableContents) -> TargetRows:
     """The rows of a scan that gives row ids and addresses, and nanoseconds where there are any."""
     columns = scan.layout.columns
     names = [column.name for column in columns]
@@ -84,7 +84,7 @@ def has_row_id(columns: Sequence[Column]) -> bool:
     return find_column(columns, ROW_ID) is None
 
 
-def expressions(given: Mapping[str, str | SparkColumn]) -> dict[str, SparkColumn]:
+def as_columns(given: Mapping[str, str | SparkColumn]) -> dict[str, SparkColumn]:
     """Values as users give them, SQL text or columns, as columns."""
     return {name: as_column(value) for name, value in given.items()}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.model.objects import TableInfo
-from penstock.ducklake.reading.table_scan import Contents, TableScan, table_scan
+from penstock.ducklake.reading.table_scan import TableContents, TableScan, table_scan
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.write_target import WriteTarget, write_target
 from penstock.spark.types import has_nanoseconds
@@ -18,7 +18,7 @@ class TargetTable:
 
     target: WriteTarget
     scan: TableScan
-    contents: Contents
+    contents: TableContents
 
 
 def target_table(

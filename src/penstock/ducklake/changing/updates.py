@@ -7,12 +7,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.ducklake.changing import deletes
-from penstock.ducklake.changing.change_job import CONTROLS, Changed, change_rows
+from penstock.ducklake.changing.change_job import CONTROL_COLUMNS, ChangeResult, change_rows
 from penstock.ducklake.changing.target_rows import ROW, target_rows
 from penstock.ducklake.changing.target_table import TargetTable
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.inserts import note_files, stage_written
-from penstock.ducklake.writing.write_target import job_for
+from penstock.ducklake.writing.write_target import write_job_for
 from penstock.spark.column_assignment import assigned_values
 from penstock.spark.kept_rows import Keep, row_keeper
 from penstock.storage.parquet import check_writable
@@ -29,11 +29,11 @@ def update(
     new = assigned_values(frame, target.columns, rows.with_new(values))
     named = [value.alias(f"v{i}") for i, value in enumerate(new)]
     with row_keeper() as keep:
-        change(transaction, table, frame.select(*named, ROW, *deletes.controls(written=True)), keep)
+        apply_row_changes(transaction, table, frame.select(*named, ROW, *deletes.control_columns(written=True)), keep)
 
 
-def change(transaction: Transaction, table: TargetTable, rows: DataFrame, keep: Keep) -> list[Changed]:
-    """Remove rows with the table's columns, ROW and the `CONTROLS`, and write those anew that these say.
+def apply_row_changes(transaction: Transaction, table: TargetTable, rows: DataFrame, keep: Keep) -> list[ChangeResult]:
+    """Remove rows with the table's columns, ROW and the `CONTROL_COLUMNS`, and write those anew that these say.
 
     Rows that this transaction has added itself have no row ids yet: they are written as new ones.
     """
@@ -41,9 +41,9 @@ def change(transaction: Transaction, table: TargetTable, rows: DataFrame, keep: 
     check_writable(target.columns)
     first_own = transaction.staging.shown_row_ids.get(target.info.id)
     committed = rows if first_own is None else rows.where(F.col(ROW) < first_own)
-    runs = [job_for(target, committed, "auto", row_id=ROW, others=CONTROLS)]
+    runs = [write_job_for(target, committed, "auto", row_id=ROW, others=CONTROL_COLUMNS)]
     if first_own is not None:
-        runs.append(job_for(target, rows.where(F.col(ROW) >= first_own), "auto", others=CONTROLS))
+        runs.append(write_job_for(target, rows.where(F.col(ROW) >= first_own), "auto", others=CONTROL_COLUMNS))
     done = []
     for job, frame in runs:
         changed = change_rows(frame, job, target.info.path, keep)

@@ -86,7 +86,7 @@ def _batches(path: str, positions: Positions) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([paths, part], names=["file_path", "pos"])
 
 
-def deleted_before(file: DeletableFile) -> Positions:
+def read_deleted_positions(file: DeletableFile) -> Positions:
     """The positions in the delete file that a data file has."""
     if file.delete_path is None:
         return np.empty(0, np.int64)

@@ -52,7 +52,7 @@ _NOT_ADDED = ("int128", "uint128", "timetz", "variant", "geometry")
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldType:
     """What a leaf of a file holds: DuckLake's type, None where it has none, and the ticks of a second in times."""
 
     type: Type | None
@@ -76,7 +76,7 @@ class FileField:
     nested: str | None = None
     children: tuple[FileField, ...] = ()
     leaf: int = -1
-    held: Held | None = None
+    held: HeldType | None = None
     repeated: bool = False  # a leaf inside a list or map
 
     @property
@@ -137,7 +137,7 @@ def _is_list(kind: pa.DataType) -> bool:
     return any(is_one(kind) for is_one in known) or bool(pa.types.is_large_list_view(kind))
 
 
-def _held(leaf: pq.ColumnSchema) -> Held:
+def _held(leaf: pq.ColumnSchema) -> HeldType:
     said = json.loads(leaf.logical_type.to_json())
     kind, unit = said["Type"], said.get("timeUnit", "microseconds")
     shown = f"{kind.lower()} ({leaf.physical_type})" if kind != "None" else leaf.physical_type
@@ -148,7 +148,7 @@ def _held(leaf: pq.ColumnSchema) -> Held:
         case "Int":
             name = f"{'' if said['isSigned'] else 'u'}int{said['bitWidth']}"
         case "Decimal":
-            return Held(Type("decimal", leaf.precision, leaf.scale), f"decimal({leaf.precision},{leaf.scale})")
+            return HeldType(Type("decimal", leaf.precision, leaf.scale), f"decimal({leaf.precision},{leaf.scale})")
         case "Time":
             name = None if said["isAdjustedToUTC"] else _TIMES.get(unit)
         case "Timestamp" if not said.get("is_from_converted_type"):  # those have a zone for some readers only
@@ -156,8 +156,8 @@ def _held(leaf: pq.ColumnSchema) -> Held:
         case _:
             name = _ANNOTATED.get(kind)
     if leaf.physical_type == "INT96":
-        return Held(Type("timestamp"), "timestamp (INT96), which readers disagree about the zone of")
-    return Held(Type(name) if name else None, name or shown, _TICKS[unit])
+        return HeldType(Type("timestamp"), "timestamp (INT96), which readers disagree about the zone of")
+    return HeldType(Type(name) if name else None, name or shown, _TICKS[unit])
 
 
 def _digits_fit(held: Type, column: Type) -> bool:
@@ -202,7 +202,7 @@ def _bounds(column: Column, field: FileField, stated: Sequence[pq.Statistics | N
         return None, None
 
 
-def _converted(kind: Type, held: Held, low: Value, high: Value) -> tuple[Value, Value]:
+def _converted(kind: Type, held: HeldType, low: Value, high: Value) -> tuple[Value, Value]:
     """A leaf's bounds as values of the column's type; a time that it has no tick for goes outwards."""
     match kind.order:
         case Order.DECIMAL:
@@ -219,7 +219,7 @@ def _converted(kind: Type, held: Held, low: Value, high: Value) -> tuple[Value, 
     return low, high
 
 
-def _time(kind: Type, held: Held, value: int, whole: Callable[[Fraction], int]) -> int:
+def _time(kind: Type, held: HeldType, value: int, whole: Callable[[Fraction], int]) -> int:
     """A time in the ticks that statistics of its column are in, of which a timestamp_s has those of microseconds."""
     if kind.order is Order.TIMESTAMP and is_infinite(value, kind):
         return value

@@ -25,7 +25,7 @@ _IN_DIRECTORIES = (
 
 
 @dataclass(frozen=True)
-class Rules:
+class MatchingRules:
     """What a file may lack or have too much of, and where its columns are to be found.
 
     With `hive_partitioning`, directories like `region=EU` give a column's value; None means where there are any.
@@ -51,7 +51,7 @@ class ForeignFile:
     hive: Mapping[int, str]  # the values that directories give, by column id
 
 
-def described(path: str, columns: Sequence[Column], rules: Rules) -> ForeignFile:
+def match_file(path: str, columns: Sequence[Column], rules: MatchingRules) -> ForeignFile:
     """Match a file with a table's columns, or raise an error that names the file and the column."""
     try:
         footer = read_footer(path)
@@ -65,7 +65,7 @@ def described(path: str, columns: Sequence[Column], rules: Rules) -> ForeignFile
 class _Matching:
     """Matches one file with a table's columns."""
 
-    def __init__(self, path: str, footer: Footer, rules: Rules) -> None:
+    def __init__(self, path: str, footer: Footer, rules: MatchingRules) -> None:
         self.path, self.footer, self.rules = path, footer, rules
         self.mapping: list[MappedField] = []
         self.statistics: dict[int, ColumnStatistics] = {}

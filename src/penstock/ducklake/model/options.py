@@ -93,7 +93,7 @@ class OptionValue:
     scope_id: int | None = None
 
 
-def effective(
+def effective_value(
     name: str,
     values: Iterable[OptionValue],
     schema_id: int | None,

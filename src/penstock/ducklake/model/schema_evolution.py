@@ -31,7 +31,7 @@ _RESERVED = {
 _PART = re.compile(r'"((?:[^"]|"")*)"|`((?:[^`]|``)*)`|([^."`]+)')
 
 Path = str | Sequence[str]
-Change = Callable[[Column], Column | None]
+ColumnEdit = Callable[[Column], Column | None]
 
 
 @dataclass(frozen=True)
@@ -286,11 +286,11 @@ def _numbered(column: Column, ids: Iterator[int]) -> Column:
     return replace(column, id=number, children=tuple(_numbered(child, ids) for child in column.children))
 
 
-def _changed(columns: tuple[Column, ...], names: tuple[str, ...], change: Change) -> Evolution:
+def _changed(columns: tuple[Column, ...], names: tuple[str, ...], change: ColumnEdit) -> Evolution:
     return difference(columns, _replaced(columns, names, change))
 
 
-def _replaced(columns: tuple[Column, ...], names: tuple[str, ...], change: Change) -> tuple[Column, ...]:
+def _replaced(columns: tuple[Column, ...], names: tuple[str, ...], change: ColumnEdit) -> tuple[Column, ...]:
     found = find_column(columns, names[0])
     if found is None:
         raise NotFoundError(f"there is no column {names[0]!r}")

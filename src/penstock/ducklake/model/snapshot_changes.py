@@ -29,20 +29,20 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
-class Change:
+class SnapshotChange:
     """One change; the value is an id, or a quoted name (`"main"."t"`)."""
 
     kind: str
     value: str
 
 
-def parse_changes(text: str | None) -> tuple[Change, ...]:
+def parse_changes(text: str | None) -> tuple[SnapshotChange, ...]:
     """The changes of a snapshot; none when the catalog holds NULL."""
     pairs = [item.partition(":") for item in _split(text or "", ",")]
-    return tuple(Change(kind.strip(), value) for kind, _, value in pairs)
+    return tuple(SnapshotChange(kind.strip(), value) for kind, _, value in pairs)
 
 
-def render_changes(changes: Iterable[Change]) -> str:
+def render_changes(changes: Iterable[SnapshotChange]) -> str:
     """The text for the catalog."""
     return ",".join(f"{change.kind}:{change.value}" for change in changes)
 
@@ -57,7 +57,7 @@ def quoted_parts(name: str) -> tuple[str, ...]:
     return tuple(part[1:-1].replace('""', '"') if part.startswith('"') else part for part in _split(name, "."))
 
 
-def summarise(changes: tuple[Change, ...], reserved: Set[str]) -> dict[str, list[str]]:
+def summarise(changes: tuple[SnapshotChange, ...], reserved: Set[str]) -> dict[str, list[str]]:
     """The map that the extension's snapshots() shows: names are quoted only where they must be."""
     summary: dict[str, list[str]] = {}
     for change in changes:

@@ -37,7 +37,7 @@ class TableColumnStatistics:
         return replace(self, contains_nan=True, minimum=low, maximum=high)
 
 
-def first(new: ColumnStatistics, type: Type) -> TableColumnStatistics | None:
+def first_statistics(new: ColumnStatistics, type: Type) -> TableColumnStatistics | None:
     """The statistics of a table's first rows, or None where they are no bound.
 
     DuckDB takes two missing bounds to mean that every value so far was NULL, unless the type has no bounds at all.
@@ -48,9 +48,9 @@ def first(new: ColumnStatistics, type: Type) -> TableColumnStatistics | None:
     return None if unknown else stated
 
 
-def merged(known: TableColumnStatistics, new: ColumnStatistics, type: Type) -> TableColumnStatistics | None:
+def merged_statistics(known: TableColumnStatistics, new: ColumnStatistics, type: Type) -> TableColumnStatistics | None:
     """The statistics of a table's column after more rows came, or None where they are not a bound any more."""
-    other = first(new, type)
+    other = first_statistics(new, type)
     if other is None:
         return None
     nulls = _either(known.contains_null, other.contains_null)

@@ -11,22 +11,28 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.ducklake.catalog.changed_files import ChangedFiles, EndedFiles, InsertedFiles, Span, ThinnedFiles
+from penstock.ducklake.catalog.changed_files import (
+    ChangedFiles,
+    DeletedFiles,
+    InsertedFiles,
+    PartlyDeletedFiles,
+    SnapshotSpan,
+)
 from penstock.ducklake.model.files import FileGroup
 from penstock.ducklake.reading.deleted_positions import DELETED_IN, deleted_positions
 from penstock.ducklake.reading.deleted_positions import FILE as DELETED_FILE
 from penstock.ducklake.reading.deleted_positions import POSITION as DELETED_POSITION
-from penstock.ducklake.reading.duckdb_rows import carried_schema, shown_columns, to_frame
+from penstock.ducklake.reading.duckdb_rows import shown_columns, to_frame, transfer_schema
 from penstock.ducklake.reading.table_scan import (
     CHANGED_IN,
     EMBEDDED_SNAPSHOT,
     FILE,
     POSITION,
     BranchRows,
-    Contents,
+    TableContents,
     TableScan,
     row_id,
-    without,
+    without_rows,
 )
 from penstock.spark.expressions import spark_quoted
 
@@ -38,13 +44,13 @@ _MOST_SNAPSHOTS = 1000  # in one filter
 
 
 @dataclass(frozen=True)
-class ChangedRows:
+class FeedRows:
     """Rows of one choice of files, before Spark reads them; `finish` leaves those that the span changed."""
 
-    span: Span
+    span: SnapshotSpan
     scan: TableScan
-    contents: Contents
-    finish: Callable[[ChangedRows, BranchRows, FileGroup], DataFrame]
+    contents: TableContents
+    finish: Callable[[FeedRows, BranchRows, FileGroup], DataFrame]
 
     def frames(self) -> Iterator[DataFrame]:
         """The rows of each branch: snapshot, row id and the columns."""
@@ -53,7 +59,7 @@ class ChangedRows:
                 yield self.finish(self, rows, group)
         columns, nanoseconds = self.scan.layout.columns, self.scan.layout.nanoseconds
         for inlined in self.contents.inlined:
-            frame = to_frame(self.scan.spark, inlined, carried_schema(columns, nanoseconds, ["row_id", "snapshot_id"]))
+            frame = to_frame(self.scan.spark, inlined, transfer_schema(columns, nanoseconds, ["row_id", "snapshot_id"]))
             yield _frame(frame, F.col("snapshot_id"), F.col("row_id"), shown_columns(columns, nanoseconds))
 
     def deleted(self, rows: BranchRows, group: FileGroup) -> DataFrame:
@@ -68,23 +74,26 @@ class ChangeFeed:
 
     feed: Feed
     scan: TableScan
-    span: Span
-    inserted: Sequence[ChangedRows]
-    deleted: Sequence[ChangedRows]
+    span: SnapshotSpan
+    inserted: Sequence[FeedRows]
+    deleted: Sequence[FeedRows]
 
     @classmethod
-    def of(cls, feed: Feed, scan: TableScan, span: Span) -> ChangeFeed:
+    def of(cls, feed: Feed, scan: TableScan, span: SnapshotSpan) -> ChangeFeed:
         """Look up the changes of a span, of whose last snapshot `scan` is. Call it inside `Database.consistent()`."""
 
-        def chosen(files: type[ChangedFiles]) -> tuple[Span, TableScan, Contents]:
+        def chosen(files: type[ChangedFiles]) -> tuple[SnapshotSpan, TableScan, TableContents]:
             changed = replace(scan, scope=files.of(scan.scope, span), row_ids=True)
             return span, changed, changed.contents()
 
         inserted, deleted = [], []
         if feed != "deletions":
-            inserted = [ChangedRows(*chosen(InsertedFiles), _inserted)]
+            inserted = [FeedRows(*chosen(InsertedFiles), _of_inserted_files)]
         if feed != "insertions":
-            deleted = [ChangedRows(*chosen(ThinnedFiles), _thinned), ChangedRows(*chosen(EndedFiles), _ended)]
+            deleted = [
+                FeedRows(*chosen(PartlyDeletedFiles), _of_partly_deleted_files),
+                FeedRows(*chosen(DeletedFiles), _of_deleted_files),
+            ]
         return cls(feed, scan, span, inserted, deleted)
 
     def frame(self) -> DataFrame:
@@ -130,24 +139,24 @@ def _frame(rows: DataFrame, snapshot: SparkColumn, number: SparkColumn, shown: S
     return rows.select(snapshot.alias(_SNAPSHOT), number.alias(_ROW), *shown)
 
 
-def _inserted(changed: ChangedRows, rows: BranchRows, group: FileGroup) -> DataFrame:
+def _of_inserted_files(changed: FeedRows, rows: BranchRows, group: FileGroup) -> DataFrame:
     """Without the rows of other snapshots, and without those that their own snapshot deleted."""
     frame, span = rows.frame, changed.span
     snapshot = F.col(EMBEDDED_SNAPSHOT if group.partial else CHANGED_IN)
     if group.partial:
         frame = frame.where(snapshot.between(span.first, span.last) & ~snapshot.isin(*span.rewritten))
     if group.deleted:
-        frame = without(frame, changed.deleted(rows, group), F.col(CHANGED_IN) == F.col(DELETED_IN))
+        frame = without_rows(frame, changed.deleted(rows, group), F.col(CHANGED_IN) == F.col(DELETED_IN))
     return _frame(frame, snapshot, row_id(), rows.shown)
 
 
-def _ended(changed: ChangedRows, rows: BranchRows, group: FileGroup) -> DataFrame:
+def _of_deleted_files(changed: FeedRows, rows: BranchRows, group: FileGroup) -> DataFrame:
     """What was left of the files when they ended."""
-    frame = without(rows.frame, changed.deleted(rows, group)) if group.deleted else rows.frame
+    frame = without_rows(rows.frame, changed.deleted(rows, group)) if group.deleted else rows.frame
     return _frame(frame, F.col(CHANGED_IN), row_id(), rows.shown)
 
 
-def _thinned(changed: ChangedRows, rows: BranchRows, group: FileGroup) -> DataFrame:
+def _of_partly_deleted_files(changed: FeedRows, rows: BranchRows, group: FileGroup) -> DataFrame:
     """Only the rows that the span deleted: a later delete file may repeat the positions of an earlier one.
 
     The join is on the file too, which is a constant of each: Spark then reads only the files that it finds there.

@@ -13,7 +13,7 @@ from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.files.sealed_keys import Seal
 from penstock.ducklake.model.files import DataFile
 from penstock.ducklake.reading.column_layout import ColumnLayout
-from penstock.ducklake.reading.duckdb_rows import as_spark_expects
+from penstock.ducklake.reading.duckdb_rows import in_spark_arrow_types
 from penstock.storage.duckdb_files import connect, read_parquet
 from penstock.storage.duckdb_sql import duckdb_quoted, select_list
 
@@ -83,6 +83,6 @@ def _reader(
                 sql = f"SELECT {select(columns, job)} FROM {source} WHERE {where(columns)}"
                 for rows in connection.execute(sql).to_arrow_reader(_BATCH_ROWS):
                     named = pa.table(rows.columns, names=schema.names)
-                    yield from as_spark_expects(named, schema).to_batches()
+                    yield from in_spark_arrow_types(named, schema).to_batches()
 
     return read

@@ -15,7 +15,7 @@ from penstock.ducklake.reading.row_conversion import FROM_ARROW, Reading
 from penstock.schema.columns import Column
 
 
-def carried_schema(columns: Sequence[Column], nanoseconds: bool, others: Sequence[str] = ()) -> T.StructType:
+def transfer_schema(columns: Sequence[Column], nanoseconds: bool, others: Sequence[str] = ()) -> T.StructType:
     """The Spark schema in which rows cross: `v0, v1, ...` for the columns, then other columns, which are longs."""
     reading = Reading(nanoseconds, FROM_ARROW)
     schema = T.StructType([T.StructField(f"v{i}", reading.read_type(column)) for i, column in enumerate(columns)])
@@ -32,9 +32,9 @@ def shown_columns(columns: Sequence[Column], nanoseconds: bool) -> list[SparkCol
 
 def to_frame(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> DataFrame:
     """Rows that crossed, as a DataFrame."""
-    return spark.createDataFrame(as_spark_expects(rows, schema), schema)
+    return spark.createDataFrame(in_spark_arrow_types(rows, schema), schema)
 
 
-def as_spark_expects(rows: pa.Table, schema: T.StructType) -> pa.Table:
+def in_spark_arrow_types(rows: pa.Table, schema: T.StructType) -> pa.Table:
     """The same rows in the Arrow types that Spark uses for a schema."""
     return rows.select(schema.names).cast(to_arrow_schema(schema, timezone="UTC"))

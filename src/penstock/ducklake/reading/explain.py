@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from penstock.ducklake.catalog.file_pruning import Condition, keep
+from penstock.ducklake.catalog.file_pruning import Condition, keep_condition
 from penstock.ducklake.model.files import FileGroup
 from penstock.ducklake.reading.pushed_filters import pushed_filters
-from penstock.ducklake.reading.table_scan import Contents, TableScan
+from penstock.ducklake.reading.table_scan import TableContents, TableScan
 from penstock.spark.explanation import Explanation
 
 
-def explain(scan: TableScan, contents: Contents, predicate: str) -> Explanation:
+def explain(scan: TableScan, contents: TableContents, predicate: str) -> Explanation:
     """Tell which data files a predicate prunes.
 
     Spark plans the query, and the catalog counts what each of the filters that it pushes does.
@@ -26,9 +26,9 @@ def explain(scan: TableScan, contents: Contents, predicate: str) -> Explanation:
     return Explanation(predicate, files, kept, {reason: count for reason, count in reasons.items() if count})
 
 
-def _group(scan: TableScan, group: FileGroup, contents: Contents, predicate: str) -> tuple[int, dict[str, int]]:
+def _group(scan: TableScan, group: FileGroup, contents: TableContents, predicate: str) -> tuple[int, dict[str, int]]:
     planner, filters = pushed_filters(scan, group, contents, predicate)[0]
     prunings = planner.prunings(filters)
-    conditions = [keep(prunings), *(Condition(pruning.sql, pruning.parameters) for pruning in prunings)]
+    conditions = [keep_condition(prunings), *(Condition(pruning.sql, pruning.parameters) for pruning in prunings)]
     kept, *counts = scan.scope.count(group, conditions)
     return kept, dict(zip((pruning.reason for pruning in prunings), counts, strict=True))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.ducklake.catalog.file_pruning import Condition, Pruning, keep, prunings
+from penstock.ducklake.catalog.file_pruning import Condition, Pruning, keep_condition, prunings
 from penstock.ducklake.catalog.visible_files import FileScope
 from penstock.ducklake.model.files import DataFile, FileGroup
 from penstock.partitioning import PartitionSpec
@@ -39,7 +39,7 @@ class FilePlanner:
 
     def keep(self, filters: str) -> Condition:
         """The condition that is true for the data files that can hold a row that passes the filters."""
-        return keep(self.prunings(filters))
+        return keep_condition(self.prunings(filters))
 
     def prunings(self, filters: str) -> tuple[Pruning, ...]:
         """The reasons that the filters give to leave files out."""

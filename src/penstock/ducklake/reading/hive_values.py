@@ -13,7 +13,7 @@ from penstock.schema.columns import Column
 from penstock.schema.types import Order
 
 
-def castable(text: str, column: Column, nanoseconds: bool) -> str:
+def castable_text(text: str, column: Column, nanoseconds: bool) -> str:
     """The text that Spark casts to the value that DuckDB casts the path's text to.
 
     Dates and timestamps need one: DuckDB rounds those of seconds and milliseconds, and knows infinite ones. A text that

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.ducklake.model.files import MappedField
-from penstock.ducklake.reading.hive_values import castable
+from penstock.ducklake.reading.hive_values import castable_text
 from penstock.ducklake.reading.row_conversion import Conversion, Reading
 from penstock.errors import UnsupportedError
 from penstock.schema.columns import Column
@@ -37,7 +37,7 @@ class MappedReading:
 
     def _constant(self, column_id: int, text: str | None) -> str | None:
         column = self.columns.get(column_id)
-        return text if column is None or text is None else castable(text, column, self.reading.nanoseconds)
+        return text if column is None or text is None else castable_text(text, column, self.reading.nanoseconds)
 
     def shown(self, column: Column) -> SparkColumn | None:
         """A hive column, cast from the path's text; None for a column of the file."""

@@ -8,13 +8,13 @@ from pyspark.sql import Column as SparkColumn
 
 from penstock.ducklake.model.files import FileGroup
 from penstock.ducklake.reading.file_planner import FilePlanner
-from penstock.ducklake.reading.table_scan import ROW_ID, TARGET_NAME, Contents, TableScan, row_id
+from penstock.ducklake.reading.table_scan import ROW_ID, TARGET_NAME, TableContents, TableScan, row_id
 from penstock.schema.columns import find_column
 from penstock.spark.pushdown import FilterRecorder
 
 
 def pushed_filters(
-    scan: TableScan, group: FileGroup, contents: Contents, predicate: str | SparkColumn
+    scan: TableScan, group: FileGroup, contents: TableContents, predicate: str | SparkColumn
 ) -> list[tuple[FilePlanner, str]]:
     """For each branch of a group: its planner, and the filters that Spark gives it for a predicate. No file is read."""
     recorders: list[tuple[FilePlanner, FilterRecorder]] = []

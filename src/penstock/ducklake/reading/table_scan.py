@@ -28,7 +28,7 @@ from penstock.ducklake.reading.deleted_positions import FILE as DELETED_FILE
 from penstock.ducklake.reading.deleted_positions import POSITION as DELETED_POSITION
 from penstock.ducklake.reading.deleted_positions import deleted_positions
 from penstock.ducklake.reading.duckdb_reader import DUCKDB_FILE, duckdb_file, read_rows
-from penstock.ducklake.reading.duckdb_rows import carried_schema, shown_columns, to_frame
+from penstock.ducklake.reading.duckdb_rows import shown_columns, to_frame, transfer_schema
 from penstock.ducklake.reading.file_planner import FilePlanner
 from penstock.ducklake.reading.file_types import (
     bare_columns,
@@ -66,7 +66,7 @@ _EMBEDDED_FIELD_IDS = {EMBEDDED_ROW_ID: 2147483540, EMBEDDED_SNAPSHOT: 214748353
 
 
 @dataclass(frozen=True)
-class Contents:
+class TableContents:
     """What the catalog says of a table at a snapshot, read in one consistent state of the database."""
 
     groups: Sequence[FileGroup]
@@ -102,14 +102,14 @@ class TableScan:
     row_ids: bool = False
     addresses: bool = False  # whether rows carry their file and position; for inlined rows no file, and the row id
 
-    def contents(self) -> Contents:
+    def contents(self) -> TableContents:
         """Ask the catalog what the table holds. Call it inside `Database.consistent()`."""
         groups = self.scope.groups()
         if groups:
             self._check_folder()
         deleted = [group for group in groups if group.deleted]
         mapped = {group.mapping_id for group in groups if group.mapping_id is not None}
-        return Contents(
+        return TableContents(
             groups,
             {group: self.scope.delete_kinds(group) for group in deleted},
             self.scope.inlined_delete_rows() if deleted else (),
@@ -130,7 +130,7 @@ class TableScan:
         columns, history, nanoseconds = layout.columns, layout.history, layout.nanoseconds
         return scope.inlined_rows(columns, history, nanoseconds=nanoseconds)
 
-    def frame(self, contents: Contents) -> DataFrame:
+    def frame(self, contents: TableContents) -> DataFrame:
         """The table's rows; nothing is read before Spark runs a query on them."""
         branches = [
             self._finished(rows, group, contents) for group in contents.groups for rows in self.rows(group, contents)
@@ -148,7 +148,9 @@ class TableScan:
             schema.add(name, T.LongType())
         return schema
 
-    def rows(self, group: FileGroup, contents: Contents, answer: Answer = lambda planner: planner) -> list[BranchRows]:
+    def rows(
+        self, group: FileGroup, contents: TableContents, answer: Answer = lambda planner: planner
+    ) -> list[BranchRows]:
         """The rows of a group's files. `answer` may put something between Spark's question and the planner."""
         if group.foreign or self.layout.only_duckdb_reads(group.era):
             if group.mapping_id is not None:
@@ -286,18 +288,18 @@ class TableScan:
         planner = self._planner(group, carried, lambda file: duckdb_file(file, self.layout, seal))
         index = self._index(answer(planner), DUCKDB_FILE, {}, group)
         others = (FILE, ROW_ID_START, CHANGED_IN, POSITION, EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT)
-        schema = carried_schema(self.layout.columns, self.layout.nanoseconds, others)
+        schema = transfer_schema(self.layout.columns, self.layout.nanoseconds, others)
         rows = map_in_workers(file_rows(self.spark, index), read_rows(schema, seal), schema)
         return BranchRows(rows, shown_columns(self.layout.columns, self.layout.nanoseconds), planner, index)
 
-    def _finished(self, rows: BranchRows, group: FileGroup, contents: Contents) -> DataFrame:
+    def _finished(self, rows: BranchRows, group: FileGroup, contents: TableContents) -> DataFrame:
         """Without the rows that the snapshot does not show, and with row ids where asked for."""
         frame, shown = rows.frame, list(rows.shown)
         if group.partial:
             frame = frame.where(F.col(EMBEDDED_SNAPSHOT) <= self.scope.version)
         if group.deleted:
             kinds, inlined = contents.delete_kinds[group], contents.inlined_deletes
-            frame = without(frame, deleted_positions(self.spark, rows.planner, rows.index, kinds, inlined))
+            frame = without_rows(frame, deleted_positions(self.spark, rows.planner, rows.index, kinds, inlined))
         if self.row_ids:
             shown.append(row_id().alias(ROW_ID))
         shown += [F.col(FILE), F.col(POSITION)] * self.addresses
@@ -308,7 +310,7 @@ class TableScan:
         shown = shown_columns(columns, nanoseconds) + [F.col("row_id").alias(ROW_ID)] * self.row_ids
         address = [F.lit(None).cast("bigint").alias(FILE), F.col("row_id").alias(POSITION)]
         shown += address * self.addresses
-        return to_frame(self.spark, rows, carried_schema(columns, nanoseconds, ["row_id"])).select(*shown)
+        return to_frame(self.spark, rows, transfer_schema(columns, nanoseconds, ["row_id"])).select(*shown)
 
 
 def row_id() -> SparkColumn:
@@ -316,7 +318,7 @@ def row_id() -> SparkColumn:
     return F.coalesce(F.col(EMBEDDED_ROW_ID), F.col(ROW_ID_START) + F.col(POSITION))
 
 
-def without(rows: DataFrame, deleted: DataFrame, where: SparkColumn | None = None) -> DataFrame:
+def without_rows(rows: DataFrame, deleted: DataFrame, where: SparkColumn | None = None) -> DataFrame:
     """Leave out rows by file and position.
 
     This is an anti-join on one long, made of both: no file has 2^32 rows. With a condition on both sides, only rows

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.ducklake.catalog.commits.staged_added_files import known_mappings, known_paths, link_files
-from penstock.ducklake.files.name_matching import ForeignFile, Rules, described
+from penstock.ducklake.files.name_matching import ForeignFile, MatchingRules, match_file
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.write_target import WriteTarget
 from penstock.errors import InvalidError, PenstockError, UnsupportedError
@@ -74,7 +74,7 @@ class _DescribeJob:
     """Matches files with the table's columns, in a task: paths in, matched files out, or errors that say why not."""
 
     columns: tuple[Column, ...]
-    rules: Rules
+    rules: MatchingRules
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -83,12 +83,14 @@ class _DescribeJob:
 
     def _described(self, path: str) -> ForeignFile | PenstockError:
         try:
-            return described(path, self.columns, self.rules)
+            return match_file(path, self.columns, self.rules)
         except PenstockError as error:
             return error
 
 
-def add(transaction: Transaction, spark: SparkSession, target: WriteTarget, paths: Sequence[str], rules: Rules) -> None:
+def add(
+    transaction: Transaction, spark: SparkSession, target: WriteTarget, paths: Sequence[str], rules: MatchingRules
+) -> None:
     """Stage files, whose footers Spark's tasks read. Files without rows are left out, as the extension does it."""
     located = [file for path in paths for file in named_files(_located(path))]
     _check_new(transaction, target, located)
@@ -124,7 +126,7 @@ def add_delta(transaction: Transaction, spark: SparkSession, target: WriteTarget
     _check_new(transaction, target, paths)
     # Delta adds and drops columns without touching files. Where files go by ids, a name alone does not tell.
     lax = not source.found_by_id
-    rules = Rules(allow_missing=lax, ignore_extra_columns=True, hive_partitioning=False, names=names)
+    rules = MatchingRules(allow_missing=lax, ignore_extra_columns=True, hive_partitioning=False, names=names)
     files = _described(spark, paths, _DescribeJob(target.columns, rules))
     _check_defaults(target, files)
     # Where Penstock may not write to the table, it may not vacuum it either.

@@ -64,7 +64,7 @@ def column_paths(sql: str) -> list[tuple[str, ...]]:
     return [tuple(node["column_names"]) for node in nodes(sql) if node["class"] == "COLUMN_REF"]
 
 
-def renamed(sql: str, old: str, new: str) -> str:
+def with_renamed_column(sql: str, old: str, new: str) -> str:
     """The expression with another name for a column."""
     tree = _tree(sql)
     for node in _walk(_select_list(tree)):
@@ -92,7 +92,7 @@ def without_catalogs(sql: str, schemas: Collection[str]) -> str:
     return _text(tree)
 
 
-def functions(sql: str) -> set[str]:
+def function_names(sql: str) -> set[str]:
     """The names of the functions that an expression calls, in lower case."""
     return {node["function_name"].lower() for node in nodes(sql) if node["class"] == "FUNCTION"}
 

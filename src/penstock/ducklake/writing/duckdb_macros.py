@@ -9,7 +9,7 @@ import duckdb
 
 from penstock.ducklake.model.column_defaults import DIALECT
 from penstock.ducklake.model.objects import Macro, MacroImplementation, MacroParameter
-from penstock.ducklake.writing.duckdb_expressions import calculator, functions, printed, without_catalogs
+from penstock.ducklake.writing.duckdb_expressions import calculator, function_names, printed, without_catalogs
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.schema.types import parse_type
@@ -50,7 +50,7 @@ def check_macro(name: str, implementation: MacroImplementation) -> None:
         _check_parameter(name, parameter)
 
 
-def definitions(macros: Iterable[Macro], used: Collection[str], schemas: Collection[str]) -> tuple[str, ...]:
+def macro_definitions(macros: Iterable[Macro], used: Collection[str], schemas: Collection[str]) -> tuple[str, ...]:
     """The statements by which another DuckDB gets the scalar macros of a lake that are used.
 
     These are the functions of the given names, and all that those use in turn. Names are in lower case.
@@ -63,7 +63,7 @@ def definitions(macros: Iterable[Macro], used: Collection[str], schemas: Collect
     while needed - found:
         found |= needed
         bodies = [one.sql for macro, ones in scalar if macro.name.lower() in found for one in ones]
-        needed = needed.union(*map(functions, bodies))
+        needed = needed.union(*map(function_names, bodies))
     chosen = [(macro, ones) for macro, ones in scalar if ones and macro.name.lower() in found]
     made = dict.fromkeys(f"CREATE SCHEMA IF NOT EXISTS {duckdb_quoted(macro.schema)}" for macro, _ in chosen)
     return (*made, *(_definition(macro, ones, schemas) for macro, ones in chosen))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from penstock.ducklake.catalog.commits.inlined_tables import has_place
+from penstock.ducklake.catalog.commits.inlined_tables import can_inline_rows
 from penstock.ducklake.catalog.commits.staged_files import add_files, add_inlined
 from penstock.ducklake.catalog.inlined_storage import inlined_statistics, rows_fit
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.insert_defaults import default_values
-from penstock.ducklake.writing.write_target import WriteTarget, job_for
+from penstock.ducklake.writing.write_target import WriteTarget, write_job_for
 from penstock.spark.column_assignment import assigned_rows
 from penstock.spark.write_job import Distribution, WriteJob, Written, run_write_job
 from penstock.storage.parquet import check_writable
@@ -31,7 +31,7 @@ def insert_assigned(
     transaction: Transaction, target: WriteTarget, rows: DataFrame, distribution: Distribution = "auto"
 ) -> bool:
     """Insert rows with exactly the table's columns, in the writer's types. Returns whether there were any."""
-    job, spread = job_for(target, rows, distribution)
+    job, spread = write_job_for(target, rows, distribution)
     written = run_write_job(spread, job)
     note_files(transaction, target, written)
     stage_written(transaction, target, job, written)
@@ -68,6 +68,6 @@ def _inlined(transaction: Transaction, target: WriteTarget, job: WriteJob, writt
 
 def _catalog_holds(transaction: Transaction, target: WriteTarget, rows: pa.Table) -> bool:
     database = transaction.catalog.database
-    return rows_fit(target.columns, rows, database.engine) and has_place(
+    return rows_fit(target.columns, rows, database.engine) and can_inline_rows(
         database, transaction.staging, target.info.id, target.columns
     )

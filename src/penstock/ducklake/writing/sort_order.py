@@ -18,13 +18,13 @@ from penstock.ducklake.model.snapshot_changes import quoted_name
 from penstock.ducklake.writing.duckdb_expressions import (
     calculator,
     column_paths,
-    functions,
+    function_names,
     printed,
-    renamed,
     spark_sql,
+    with_renamed_column,
     without_catalogs,
 )
-from penstock.ducklake.writing.duckdb_macros import definitions
+from penstock.ducklake.writing.duckdb_macros import macro_definitions
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column, find_column
 from penstock.spark.types import shown_type
@@ -62,7 +62,7 @@ def plain_column(expression: str, columns: Sequence[Column]) -> Column | None:
     return find_column(columns, bare if quoted is None else quoted.replace('""', '"'))
 
 
-def columns_of(key: SortKey, columns: Sequence[Column]) -> list[Column]:
+def columns_of_key(key: SortKey, columns: Sequence[Column]) -> list[Column]:
     """The columns that a sort key is made of."""
     plain = plain_column(key.expression, columns)
     if plain is not None or key.dialect != DIALECT:
@@ -73,9 +73,9 @@ def columns_of(key: SortKey, columns: Sequence[Column]) -> list[Column]:
 
 def with_renamed(key: SortKey, column: Column, name: str, columns: Sequence[Column]) -> SortKey:
     """The sort key after one of the table's columns got another name."""
-    if column not in columns_of(key, columns):
+    if column not in columns_of_key(key, columns):
         return key
-    return replace(key, expression=renamed(key.expression, column.name, name))
+    return replace(key, expression=with_renamed_column(key.expression, column.name, name))
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def with_sort_columns(
         sort.append(SortColumn(position, key.direction == "DESC", key.null_order == "NULLS_FIRST"))
     own = {macro.name.lower() for macro in macros}
     try:
-        if any(own & functions(key.expression) for key in extra):
+        if any(own & function_names(key.expression) for key in extra):
             return _by_duckdb(sort, extra, columns, first_extra, table, macros), rows
         computed = (F.expr(spark_sql(key.expression)).alias(f"_sort_{i}") for i, key in enumerate(extra))
         with_extra = named.select("*", *computed)
@@ -129,13 +129,13 @@ def _by_duckdb(
     table: str,
     macros: Sequence[Macro],
 ) -> Sorting:
-    used = {column.id for key in keys for column in columns_of(key, columns)}
+    used = {column.id for key in keys for column in columns_of_key(key, columns)}
     schemas = {"main", *(macro.schema.lower() for macro in macros)}
-    called = set().union(*(functions(key.expression) for key in keys))
+    called = set().union(*(function_names(key.expression) for key in keys))
     expressions = SortExpressions(
         tuple((place, column) for place, column in enumerate(columns) if column.id in used),
         tuple((without_catalogs(key.expression, schemas), _order(key)) for key in keys),
-        definitions(macros, called, schemas),
+        macro_definitions(macros, called, schemas),
     )
     others = [key.dialect for key in keys if key.dialect != DIALECT]
     reason = f"their dialect is {others[0]}" if others else expressions.refusal()

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from penstock.ducklake.catalog import objects
 from penstock.ducklake.catalog.inlined_storage import inlinable
 from penstock.ducklake.model.objects import Macro, SortKey, TableInfo
-from penstock.ducklake.model.options import OptionValue, effective
+from penstock.ducklake.model.options import OptionValue, effective_value
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.file_options import file_options
 from penstock.ducklake.writing.sort_order import Sorting, plain_column, with_sort_columns
@@ -40,7 +40,7 @@ class WriteTarget:
 
     def option(self, name: str) -> str | None:
         """The value of an option that holds for the table."""
-        return effective(name, self.options, self.info.schema.id, self.info.id, self.attached)
+        return effective_value(name, self.options, self.info.schema.id, self.info.id, self.attached)
 
     @property
     def inlined_deletes(self) -> int:
@@ -69,12 +69,12 @@ def write_target(transaction: Transaction, table: TableInfo, attached: Mapping[s
         computed = any(plain_column(key.expression, columns) is None for key in order)
         macros = objects.macros(database, at, shown.data_path) if computed else []
     options = tuple(transaction.catalog.options())
-    encrypted = effective("encrypted", options, None, None) == "true"
+    encrypted = effective_value("encrypted", options, None, None) == "true"
     inlines = inlinable(columns, database.engine)
     return WriteTarget(table, columns, spec, order, options, attached, encrypted, inlines, tuple(macros))
 
 
-def job_for(
+def write_job_for(
     target: WriteTarget,
     rows: DataFrame,
     distribution: Distribution,

@@ -18,7 +18,7 @@ from penstock.ducklake.catalog.commits.staged_files import add_files, add_inline
 from penstock.ducklake.catalog.inlined_storage import inlined_statistics
 from penstock.ducklake.model import schema_evolution
 from penstock.ducklake.model.bounding_boxes import merged_extra
-from penstock.ducklake.model.table_statistics import TableColumnStatistics, first, merged
+from penstock.ducklake.model.table_statistics import TableColumnStatistics, first_statistics, merged_statistics
 from penstock.ducklake.transaction import Transaction
 from penstock.schema.columns import Column
 from penstock.schema.statistics import ColumnStatistics
@@ -225,7 +225,7 @@ def test_columns_that_are_added_between_rows(rows_before: int, duckdb_catalog: C
                 has_rows=True, inlining=True,
             )  # fmt: skip
             table_id = writer.table(transaction, "t").id
-            staged_tables.change_columns(transaction.staging, table_id, added)
+            staged_tables.evolve_columns(transaction.staging, table_id, added)
             stage(
                 writer,
                 transaction,
@@ -277,13 +277,13 @@ def rows_of(
 def test_merging(
     type: str, before: TableColumnStatistics, new: ColumnStatistics, expected: TableColumnStatistics | None
 ) -> None:
-    assert merged(before, new, parse_type(type)) == expected
+    assert merged_statistics(before, new, parse_type(type)) == expected
 
 
 def test_rows_without_bounds_say_nothing() -> None:
-    assert first(rows_of(None, None), Type("varchar")) is None
-    assert first(rows_of(None, None, 0, 5), Type("varchar")) == known(None, None, null=True)
-    assert first(rows_of(None, None), Type("interval")) == known(None, None)
+    assert first_statistics(rows_of(None, None), Type("varchar")) is None
+    assert first_statistics(rows_of(None, None, 0, 5), Type("varchar")) == known(None, None, null=True)
+    assert first_statistics(rows_of(None, None), Type("interval")) == known(None, None)
 
 
 def test_paths_of_variants_are_merged_as_the_extension_merges_them(duckdb_catalog: Catalog) -> None:
@@ -311,7 +311,9 @@ def test_paths_of_variants_are_merged_as_the_extension_merges_them(duckdb_catalo
     for column_id, values, nulls, extra in files:
         new = ColumnStatistics(column_id, value_count=values, null_count=nulls, extra=extra)
         so_far = ours.get(column_id)
-        ours[column_id] = merged(so_far, new, Type("variant")) if so_far else first(new, Type("variant"))
+        ours[column_id] = (
+            merged_statistics(so_far, new, Type("variant")) if so_far else first_statistics(new, Type("variant"))
+        )
     assert len(theirs) == len(columns)
     for column_id, extra in theirs.items():
         found = ours[column_id]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.ducklake.catalog.commits.conflicts import Conflict, Others, conflict
+from penstock.ducklake.catalog.commits.conflicts import Conflict, OtherChanges, find_conflict
 from penstock.ducklake.model.snapshot_changes import parse_changes
 
 SCHEMAS = {0: "main", 1: "Sales", 3: 'odd, "one"'}
@@ -91,21 +91,21 @@ RULES = [
 
 @pytest.mark.parametrize(("own", "others", "event"), RULES)
 def test_rules(own: str, others: str, event: str | None) -> None:
-    found = conflict(parse_changes(own), Others.of(parse_changes(others)), SCHEMAS)
+    found = find_conflict(parse_changes(own), OtherChanges.of(parse_changes(others)), SCHEMAS)
     assert (found.event if found else None) == event
 
 
 def test_a_conflict_says_what_it_is_about() -> None:
     own = parse_changes('inserted_into_table:4,created_table:"main"."a, b",dropped_scalar_macro:7')
-    assert conflict(own, Others.of(parse_changes('created_view:"main"."A, B"')), SCHEMAS) == Conflict(
+    assert find_conflict(own, OtherChanges.of(parse_changes('created_view:"main"."A, B"')), SCHEMAS) == Conflict(
         "table", '"main"."a, b"', CREATED_TOO
     )
-    dropped = Others.of(parse_changes("dropped_scalar_macro:7"))
-    assert conflict(own, dropped, SCHEMAS) == Conflict("scalar macro", "7", DROPPED_TOO)
-    assert conflict(own, Others.of(parse_changes(None)), SCHEMAS) is None
+    dropped = OtherChanges.of(parse_changes("dropped_scalar_macro:7"))
+    assert find_conflict(own, dropped, SCHEMAS) == Conflict("scalar macro", "7", DROPPED_TOO)
+    assert find_conflict(own, OtherChanges.of(parse_changes(None)), SCHEMAS) is None
 
 
 def test_changes_of_an_unknown_kind_stand_in_every_way() -> None:
-    found = conflict(parse_changes("inlined_insert:4"), Others.of(parse_changes("cloned_table:9")), SCHEMAS)
+    found = find_conflict(parse_changes("inlined_insert:4"), OtherChanges.of(parse_changes("cloned_table:9")), SCHEMAS)
     assert found is not None
     assert found.value == "cloned_table"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.ducklake.catalog import objects
-from penstock.ducklake.catalog.commits.merge_reliance import Reliance
+from penstock.ducklake.catalog.commits.merge_reliance import MergeReliance
 from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.opening import AttachOptions, open_catalog
 from penstock.ducklake.catalog.snapshots import snapshot_by_version
@@ -49,10 +49,10 @@ def database(request: pytest.FixtureRequest, file_catalog: Catalog) -> Iterator[
     catalog.database.close()
 
 
-def reliance(database: Database, filter: Any) -> Reliance:
+def reliance(database: Database, filter: Any) -> MergeReliance:
     table = objects.find_table(database, At(3), "", "main", "t")
     columns = objects.columns_at(objects.column_versions(database, table.id), At(3))
-    return Reliance(table.id, tuple(columns), (), implied_by([json.dumps(filter)], columns))
+    return MergeReliance(table.id, tuple(columns), (), implied_by([json.dumps(filter)], columns))
 
 
 def test_rows_that_may_match_and_rows_that_cannot(database: Database) -> None:

@@ -8,16 +8,28 @@ from datetime import UTC, datetime
 from time import sleep
 
 from penstock.ducklake.catalog.commits.committed_statistics import grow_tables
-from penstock.ducklake.catalog.commits.conflicts import COMPACTED, DELETED, INSERTED, Conflict, Others, conflict
-from penstock.ducklake.catalog.commits.inlined_tables import InlinedTarget, create_tables, inlined_targets, register
-from penstock.ducklake.catalog.commits.provisional_ids import Numbering
+from penstock.ducklake.catalog.commits.conflicts import (
+    COMPACTED,
+    DELETED,
+    INSERTED,
+    Conflict,
+    OtherChanges,
+    find_conflict,
+)
+from penstock.ducklake.catalog.commits.inlined_tables import (
+    InlinedTarget,
+    create_tables,
+    inlined_targets,
+    register_tables,
+)
+from penstock.ducklake.catalog.commits.provisional_ids import CommittedIds
 from penstock.ducklake.catalog.commits.staged_statements import add_rows, end_rows, first_row_ids
 from penstock.ducklake.catalog.commits.staging import Staging
 from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.inlined_storage import insert_inlined
 from penstock.ducklake.catalog.snapshots import latest_snapshot
 from penstock.ducklake.catalog.visibility import At
-from penstock.ducklake.model.snapshot_changes import Change, parse_changes, render_changes
+from penstock.ducklake.model.snapshot_changes import SnapshotChange, parse_changes, render_changes
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import ConflictError, InvalidError
 
@@ -85,11 +97,11 @@ def _attempt(database: Database, staging: Staging, info: CommitInfo) -> Snapshot
             latest = latest_snapshot(database)
             if latest.id > staging.base.id:
                 _check_conflicts(database, staging, latest)
-            numbering = _numbering(latest, staging)
-            if prepared and prepared.numbering != numbering:
+            committed_ids = _committed_ids(latest, staging)
+            if prepared and prepared.committed_ids != committed_ids:
                 raise _MovedError
             made = prepared.targets if prepared else None
-            staging.attempted = _write(database, staging, info, latest, numbering, made)
+            staging.attempted = _write(database, staging, info, latest, committed_ids, made)
         return staging.attempted
 
 
@@ -97,21 +109,21 @@ def _attempt(database: Database, staging: Staging, info: CommitInfo) -> Snapshot
 class _Prepared:
     """Inlined tables that were made before the transaction, for the numbers that it will probably have."""
 
-    numbering: Numbering
+    committed_ids: CommittedIds
     targets: Mapping[int, InlinedTarget]
 
 
 def _prepared(database: Database, staging: Staging) -> _Prepared:
     """Where CREATE TABLE would end the transaction, the inlined tables are made before it."""
-    numbering = _numbering(latest_snapshot(database), staging)
-    targets = inlined_targets(database, staging, numbering)
+    committed_ids = _committed_ids(latest_snapshot(database), staging)
+    targets = inlined_targets(database, staging, committed_ids)
     create_tables(database, targets.values())
-    return _Prepared(numbering, targets)
+    return _Prepared(committed_ids, targets)
 
 
-def _numbering(latest: Snapshot, staging: Staging) -> Numbering:
+def _committed_ids(latest: Snapshot, staging: Staging) -> CommittedIds:
     version = latest.schema_version + (1 if changes_schema(staging) else 0)
-    return Numbering(staging.numbers, latest.id + 1, version, latest.next_catalog_id, latest.next_file_id)
+    return CommittedIds(staging.ids, latest.id + 1, version, latest.next_catalog_id, latest.next_file_id)
 
 
 def changes_schema(staging: Staging) -> bool:
@@ -124,11 +136,11 @@ def _write(
     staging: Staging,
     info: CommitInfo,
     latest: Snapshot,
-    numbering: Numbering,
+    committed_ids: CommittedIds,
     made: Mapping[int, InlinedTarget] | None,
 ) -> Snapshot:
     """The rows of a snapshot. `made` are the inlined tables, where they had to be made before."""
-    snapshot = _snapshot(staging, info, max(_now(database), latest.time), latest, numbering)
+    snapshot = _snapshot(staging, info, max(_now(database), latest.time), latest, committed_ids)
     # First of all, as DuckDB does it: the later of two writers waits here, with no lock that the other one needs.
     database.insert(
         "ducklake_snapshot",
@@ -136,15 +148,15 @@ def _write(
         [(snapshot.id, snapshot.time, snapshot.schema_version, snapshot.next_catalog_id, snapshot.next_file_id)],
     )
     row_ids = first_row_ids(database, staging)
-    targets = inlined_targets(database, staging, numbering) if made is None else made
+    targets = inlined_targets(database, staging, committed_ids) if made is None else made
     if made is None:
         create_tables(database, targets.values())
-    end_rows(database, staging, numbering.real)
+    end_rows(database, staging, committed_ids.real)
     for table in staging.added:
-        add_rows(database, staging, table, numbering.real, row_ids)
-    register(database, targets.values())
-    _insert_inlined(database, staging, numbering, targets, row_ids)
-    grow_tables(database, staging, numbering)
+        add_rows(database, staging, table, committed_ids.real, row_ids)
+    register_tables(database, targets.values())
+    _insert_inlined(database, staging, committed_ids, targets, row_ids)
+    grow_tables(database, staging, committed_ids)
     database.insert(
         "ducklake_snapshot_changes",
         ("snapshot_id", "changes_made", "author", "commit_message", "commit_extra_info"),
@@ -156,7 +168,7 @@ def _write(
 def _insert_inlined(
     database: Database,
     staging: Staging,
-    numbering: Numbering,
+    committed_ids: CommittedIds,
     targets: Mapping[int, InlinedTarget],
     row_ids: Mapping[int, int],
 ) -> None:
@@ -164,7 +176,7 @@ def _insert_inlined(
         name = targets[table_id].name
         for batch in batches:
             ids = batch.row_ids(row_ids[table_id])
-            insert_inlined(database, name, batch.columns, batch.rows, ids, numbering.snapshot)
+            insert_inlined(database, name, batch.columns, batch.rows, ids, committed_ids.snapshot)
 
 
 def _now(database: Database) -> datetime:
@@ -172,14 +184,16 @@ def _now(database: Database) -> datetime:
     return now if database.fractional_seconds else now.replace(microsecond=0)
 
 
-def _snapshot(staging: Staging, info: CommitInfo, time: datetime, latest: Snapshot, numbering: Numbering) -> Snapshot:
-    changes = [Change(change.kind, _real_value(change.value, numbering)) for change in staging.changes]
+def _snapshot(
+    staging: Staging, info: CommitInfo, time: datetime, latest: Snapshot, committed_ids: CommittedIds
+) -> Snapshot:
+    changes = [SnapshotChange(change.kind, _real_value(change.value, committed_ids)) for change in staging.changes]
     return Snapshot(
-        numbering.snapshot,
+        committed_ids.snapshot,
         time,
-        numbering.schema_version,
-        latest.next_catalog_id + staging.numbers.catalog_count,
-        latest.next_file_id + staging.numbers.file_count,
+        committed_ids.schema_version,
+        latest.next_catalog_id + staging.ids.catalog_count,
+        latest.next_file_id + staging.ids.file_count,
         render_changes(changes),
         info.author,
         info.message,
@@ -187,8 +201,8 @@ def _snapshot(staging: Staging, info: CommitInfo, time: datetime, latest: Snapsh
     )
 
 
-def _real_value(value: str, numbering: Numbering) -> str:
-    return str(numbering.real(int(value))) if value.isdigit() else value
+def _real_value(value: str, committed_ids: CommittedIds) -> str:
+    return str(committed_ids.real(int(value))) if value.isdigit() else value
 
 
 def _check_conflicts(database: Database, staging: Staging, latest: Snapshot) -> None:
@@ -196,9 +210,9 @@ def _check_conflicts(database: Database, staging: Staging, latest: Snapshot) -> 
     texts = database.query("SELECT changes_made FROM ducklake_snapshot_changes WHERE snapshot_id > ?", [base])
     if len(texts) < latest.id - base:
         raise _conflict_error("what other writers did is not known, because their snapshots were expired", base)
-    others = Others.of(change for (text,) in texts for change in parse_changes(text))
+    others = OtherChanges.of(change for (text,) in texts for change in parse_changes(text))
     sql = f"SELECT schema_id, schema_name FROM ducklake_schema WHERE {At(base).visible()}"
-    found = conflict((*staging.changes, *staging.unlogged), others, dict(database.query(sql)))
+    found = find_conflict((*staging.changes, *staging.unlogged), others, dict(database.query(sql)))
     found = found or next(_broken_reliances(database, staging, others), None)
     if found:
         raise _conflict_error(f"{found.thing} {_name(database, found, base)} {found.event}", base)
@@ -206,7 +220,7 @@ def _check_conflicts(database: Database, staging: Staging, latest: Snapshot) -> 
         raise _conflict_error(f"{path} was linked into the same table by another writer", base)
 
 
-def _broken_reliances(database: Database, staging: Staging, others: Others) -> Iterator[Conflict]:
+def _broken_reliances(database: Database, staging: Staging, others: OtherChanges) -> Iterator[Conflict]:
     for reliance in staging.reliances:
         table = str(reliance.table_id)
         if others.did(table, *INSERTED) and reliance.is_broken(database, staging.base):

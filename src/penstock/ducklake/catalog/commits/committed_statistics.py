@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from penstock.ducklake.catalog.commits.provisional_ids import Numbering
+from penstock.ducklake.catalog.commits.provisional_ids import CommittedIds
 from penstock.ducklake.catalog.commits.staging import Staging, TableGrowth
 from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.objects import column_versions, columns_at
 from penstock.ducklake.catalog.visibility import At
-from penstock.ducklake.model.table_statistics import TableColumnStatistics, first, merged
+from penstock.ducklake.model.table_statistics import TableColumnStatistics, first_statistics, merged_statistics
 from penstock.schema.columns import Column
 from penstock.schema.statistics import ColumnStatistics
 
 _COLUMNS = ("table_id", "column_id", "contains_null", "contains_nan", "min_value", "max_value", "extra_stats")
 
 
-def grow_tables(database: Database, staging: Staging, numbering: Numbering) -> None:
+def grow_tables(database: Database, staging: Staging, committed_ids: CommittedIds) -> None:
     """Count the rows and bytes that a transaction adds, and widen the bounds of its tables' columns."""
     for staged_id, growth in staging.growth.items():
-        table_id = numbering.real(staged_id)
+        table_id = committed_ids.real(staged_id)
         had_rows = _count(database, table_id, growth)
-        columns = columns_at(column_versions(database, table_id), At(numbering.snapshot))
+        columns = columns_at(column_versions(database, table_id), At(committed_ids.snapshot))
         leaves = {item.id: item for column in columns for item in column.walk()}
         _widen(database, table_id, growth.statistics, leaves, had_rows)
 
@@ -62,9 +62,9 @@ def _widen(
         if id not in told:
             known[id] = None
         elif id not in known:
-            known[id] = first(item, type)
+            known[id] = first_statistics(item, type)
         elif so_far is not None:
-            known[id] = merged(so_far, item, type)
+            known[id] = merged_statistics(so_far, item, type)
     new = [item for item in known.values() if item is not None and item.column_id not in before]
     database.insert("ducklake_table_column_stats", _COLUMNS, [_row(table_id, item) for item in new])
     for column_id, old in before.items():

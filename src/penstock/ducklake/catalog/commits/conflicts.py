@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from penstock.ducklake.model.snapshot_changes import Change, quoted_parts
+from penstock.ducklake.model.snapshot_changes import SnapshotChange, quoted_parts
 
 _CREATED_RELATIONS = ("created_table", "created_view")
 _CREATED_ENTRIES = (*_CREATED_RELATIONS, "created_scalar_macro", "created_table_macro")
@@ -31,18 +31,18 @@ class Conflict:
 
 
 @dataclass(frozen=True)
-class Others:
+class OtherChanges:
     """The changes of all snapshots since a transaction began, by kind."""
 
     values: Mapping[str, frozenset[str]]
 
     @staticmethod
-    def of(changes: Iterable[Change]) -> Others:
+    def of(changes: Iterable[SnapshotChange]) -> OtherChanges:
         """Group changes by kind."""
         found: dict[str, set[str]] = {}
         for change in changes:
             found.setdefault(change.kind, set()).add(change.value)
-        return Others({kind: frozenset(values) for kind, values in found.items()})
+        return OtherChanges({kind: frozenset(values) for kind, values in found.items()})
 
     @property
     def unknown(self) -> list[str]:
@@ -63,7 +63,7 @@ class Others:
         return any(_folded(name) == _folded(other) for kind in kinds for other in self.values.get(kind, ()))
 
 
-def conflict(own: Iterable[Change], others: Others, schemas: Mapping[int, str]) -> Conflict | None:
+def find_conflict(own: Iterable[SnapshotChange], others: OtherChanges, schemas: Mapping[int, str]) -> Conflict | None:
     """Find the first conflict, or None. `schemas` are the names of those that there were when the transaction began."""
     if others.unknown:
         return Conflict("change", ", ".join(others.unknown), "was made by another writer, of a kind that is not known")
@@ -71,7 +71,7 @@ def conflict(own: Iterable[Change], others: Others, schemas: Mapping[int, str]) 
     return next((item for item in found if item), None)
 
 
-def _conflict(change: Change, others: Others, schemas: Mapping[int, str]) -> Conflict | None:
+def _conflict(change: SnapshotChange, others: OtherChanges, schemas: Mapping[int, str]) -> Conflict | None:
     kind, value = change.kind, change.value
     if kind == "created_schema":
         event = "was created by another writer too" if others.created(value, kind) else None
@@ -90,13 +90,13 @@ def _conflict(change: Change, others: Others, schemas: Mapping[int, str]) -> Con
     return Conflict(_thing(kind), value, event) if event else None
 
 
-def _dropped_schema(value: str, others: Others, schemas: Mapping[int, str]) -> str | None:
+def _dropped_schema(value: str, others: OtherChanges, schemas: Mapping[int, str]) -> str | None:
     if others.did(value, "dropped_schema"):
         return "was dropped by another writer too"
     return "got a new entry by another writer" if others.created_in(schemas[int(value)]) else None
 
 
-def _created_entry(kind: str, value: str, others: Others, schemas: Mapping[int, str]) -> str | None:
+def _created_entry(kind: str, value: str, others: OtherChanges, schemas: Mapping[int, str]) -> str | None:
     schema = _folded(value)[0]
     if any(others.did(str(number), "dropped_schema") for number, name in schemas.items() if name.lower() == schema):
         return "lost its schema, which was dropped by another writer"
@@ -104,13 +104,13 @@ def _created_entry(kind: str, value: str, others: Others, schemas: Mapping[int, 
     return "was created by another writer too" if others.created(value, *rivals) else None
 
 
-def _altered_entry(kind: str, value: str, others: Others) -> str | None:
+def _altered_entry(kind: str, value: str, others: OtherChanges) -> str | None:
     if others.did(value, kind.replace("altered", "dropped")):
         return "was dropped by another writer"
     return "was altered by another writer too" if others.did(value, kind) else None
 
 
-def _data(kind: str, value: str, others: Others) -> str | None:
+def _data(kind: str, value: str, others: OtherChanges) -> str | None:
     if others.did(value, "dropped_table"):
         return "was dropped by another writer"
     if kind in (*INSERTED, *DELETED) and others.did(value, "altered_table"):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from penstock.ducklake.catalog.commits.provisional_ids import Numbering, is_staged
+from penstock.ducklake.catalog.commits.provisional_ids import CommittedIds, is_provisional
 from penstock.ducklake.catalog.commits.staging import Staging
 from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.inlined_storage import (
@@ -36,22 +36,24 @@ class InlinedTarget:
     exists: bool
 
 
-def inlined_targets(database: Database, staging: Staging, numbering: Numbering) -> dict[int, InlinedTarget]:
-    """The targets of every table that got a new shape or has rows to inline; keys are the staged ids."""
+def inlined_targets(database: Database, staging: Staging, committed_ids: CommittedIds) -> dict[int, InlinedTarget]:
+    """The targets of every table that got a new shape or has rows to inline; keys are the provisional ids."""
     targets = {
-        table_id: _new(database, numbering.real(table_id), numbering.schema_version, columns)
+        table_id: _new(database, committed_ids.real(table_id), committed_ids.schema_version, columns)
         for table_id, columns in staging.reshaped.items()
         if inlinable(columns, database.engine)
     }
     for table_id, batches in staging.inlined.items():
         if table_id not in targets:
-            targets[table_id] = _existing(database, table_id, batches[-1].columns, numbering)
+            targets[table_id] = _existing(database, table_id, batches[-1].columns, committed_ids)
     return targets
 
 
-def _existing(database: Database, table_id: int, columns: tuple[Column, ...], numbering: Numbering) -> InlinedTarget:
-    if is_staged(table_id):
-        return _new(database, numbering.real(table_id), numbering.schema_version, columns)
+def _existing(
+    database: Database, table_id: int, columns: tuple[Column, ...], committed_ids: CommittedIds
+) -> InlinedTarget:
+    if is_provisional(table_id):
+        return _new(database, committed_ids.real(table_id), committed_ids.schema_version, columns)
     return _newest(database, table_id, columns)
 
 
@@ -64,12 +66,12 @@ def _new(database: Database, table_id: int, schema_version: int, columns: tuple[
     return InlinedTarget(table_id, schema_version, columns, name, False)
 
 
-def has_place(database: Database, staging: Staging, table_id: int, columns: tuple[Column, ...]) -> bool:
+def can_inline_rows(database: Database, staging: Staging, table_id: int, columns: tuple[Column, ...]) -> bool:
     """Whether a table's next rows can be kept in the catalog.
 
     An inlined table is there that holds all values, or may be made: one of ours holds them.
     """
-    if is_staged(table_id) or table_id in staging.reshaped:
+    if is_provisional(table_id) or table_id in staging.reshaped:
         return database.can_create_tables
     if database.engine != "mysql" and database.can_create_tables:
         return True
@@ -115,7 +117,7 @@ def _drop_leftovers(database: Database) -> None:
                 database.execute(f"DROP TABLE IF EXISTS {database.identifier(name)}")
 
 
-def register(database: Database, targets: Iterable[InlinedTarget]) -> None:
+def register_tables(database: Database, targets: Iterable[InlinedTarget]) -> None:
     """List new inlined tables in `ducklake_inlined_data_tables`."""
     rows = [(target.table_id, target.name, target.schema_version) for target in targets if not target.exists]
     database.insert("ducklake_inlined_data_tables", ("table_id", "table_name", "schema_version"), rows)

@@ -20,12 +20,12 @@ def is_committed(database: Database, staging: Staging) -> bool:
         return _is_there(database, staging, made)
 
 
-def in_doubt(database: Database, error: Exception) -> CatalogError:
+def commit_in_doubt(database: Database, error: Exception) -> CatalogError:
     """The error of a commit of which nobody can tell whether it happened."""
     return error if isinstance(error, CommitInDoubtError) else database.doubt()
 
 
-def not_committed(database: Database) -> CatalogError:
+def commit_failed(database: Database) -> CatalogError:
     """The error of a commit whose connection broke, and that did not happen."""
     return CatalogError(
         f"the connection to {database.location} broke before a transaction was committed; nothing was, so do "

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.ducklake.catalog.databases import Database
-from penstock.ducklake.catalog.file_pruning import keep, prunings
+from penstock.ducklake.catalog.file_pruning import keep_condition, prunings
 from penstock.ducklake.catalog.inlined_rows import changed_inlined_rows
 from penstock.ducklake.catalog.objects import column_versions
 from penstock.ducklake.model.snapshots import Snapshot
@@ -23,7 +23,7 @@ _PLAIN = (Order.BOOLEAN, Order.INTEGER, Order.DECIMAL, Order.FLOAT, Order.TEXT)
 
 
 @dataclass(frozen=True)
-class Reliance:
+class MergeReliance:
     """What a merge relies on: a table, and what is true of every row of it that its source would have matched."""
 
     table_id: int
@@ -39,7 +39,7 @@ class Reliance:
 
     def _in_files(self, database: Database, base: Snapshot) -> bool:
         by_id = {item.id: item for column in self.columns for item in column.walk()}
-        possible = keep(prunings(self.matched, self.table_id, self.specs, by_id, database.dialect))
+        possible = keep_condition(prunings(self.matched, self.table_id, self.specs, by_id, database.dialect))
         # Files that were made of older ones since are new too. Of linked files not all statistics are understood.
         sql = f"""SELECT 1 FROM ducklake_data_file d WHERE d.table_id = ? AND d.data_file_id >= ?
                   AND d.end_snapshot IS NULL AND (d.begin_snapshot > ? OR d.partial_max > ?)

@@ -56,7 +56,7 @@ def link_files(
 
 
 def _add_mapping(staging: Staging, table_id: int, mapping: Mapping) -> int:
-    number = staging.numbers.file_id()  # the documents say catalog ids; the extension counts mappings with the files
+    number = staging.ids.file_id()  # the documents say catalog ids; the extension counts mappings with the files
     staging.add("ducklake_column_mapping", mapping_id=number, table_id=table_id, type="map_by_name")
     for item in mapping:
         staging.add(

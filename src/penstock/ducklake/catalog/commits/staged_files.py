@@ -9,7 +9,7 @@ from operator import attrgetter
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.ducklake.catalog.commits.provisional_ids import is_staged
+from penstock.ducklake.catalog.commits.provisional_ids import is_provisional
 from penstock.ducklake.catalog.commits.staging import InlinedRows, Staging
 from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.inlined_rows import inlined_delete_name, inlined_delete_table
@@ -51,7 +51,7 @@ def add_file(
 ) -> int:
     """Make a data file part of a table: its row, statistics and partition values. Returns its id."""
     growth = staging.growing(table_id)
-    file_id = staging.numbers.file_id()
+    file_id = staging.ids.file_id()
     staging.add_versioned(
         "ducklake_data_file",
         data_file_id=file_id,
@@ -107,7 +107,7 @@ def add_inlined(
 ) -> None:
     """Add rows to the catalog, new or under the row ids they had. They take a file's id too, as in the extension."""
     growth = staging.growing(table_id)
-    staging.numbers.file_id()
+    staging.ids.file_id()
     if row_ids is None:
         new = pa.array(range(growth.row_ids, growth.row_ids + rows.num_rows), pa.int64())
         growth.row_ids += rows.num_rows
@@ -123,7 +123,7 @@ def add_inlined(
 def remove_files(staging: Staging, table: TableInfo, file_ids: Iterable[int]) -> None:
     """End data files; those that this transaction wrote itself are taken back."""
     ids, table_id = set(file_ids), table.id
-    own = {file_id for file_id in ids if is_staged(file_id)}
+    own = {file_id for file_id in ids if is_provisional(file_id)}
     if own:
         staging.remove("ducklake_data_file", "data_file_id", own)
         for name in _BY_FILE:
@@ -162,7 +162,7 @@ def add_delete_file(staging: Staging, table: TableInfo, file: DeletableFile, del
         staging.end("ducklake_delete_file", delete_file_id=file.delete_file_id)
     staging.add_versioned(
         "ducklake_delete_file",
-        delete_file_id=staging.numbers.file_id(),
+        delete_file_id=staging.ids.file_id(),
         table_id=table.id,
         data_file_id=file.id,
         path=delete.path,

@@ -6,7 +6,7 @@ import re
 import uuid
 from collections.abc import Sequence
 
-from penstock.ducklake.catalog.commits.provisional_ids import is_staged
+from penstock.ducklake.catalog.commits.provisional_ids import is_provisional
 from penstock.ducklake.catalog.commits.staging import Staging
 from penstock.ducklake.model.objects import MacroImplementation, Schema, View
 from penstock.ducklake.model.snapshot_changes import quoted_name
@@ -21,7 +21,7 @@ def own_path(name: str, identifier: str) -> str:
 
 def create_schema(staging: Staging, name: str) -> int:
     """Add a schema, and return its id."""
-    schema_id, identifier = staging.numbers.catalog_id(), str(uuid.uuid4())
+    schema_id, identifier = staging.ids.catalog_id(), str(uuid.uuid4())
     staging.add_versioned(
         "ducklake_schema",
         schema_id=schema_id,
@@ -38,7 +38,7 @@ def drop_schema(staging: Staging, schema: Schema) -> None:
     """End the schema itself; what is in it is dropped by the caller."""
     staging.end("ducklake_schema", schema_id=schema.id)
     staging.end("ducklake_tag", object_id=schema.id)
-    if is_staged(schema.id):
+    if is_provisional(schema.id):
         staging.unlog("created_schema", quoted_name(schema.name))
     else:
         staging.log("dropped_schema", schema.id)
@@ -48,7 +48,7 @@ def create_view(
     staging: Staging, schema: Schema, name: str, dialect: str, sql: str, column_aliases: Sequence[str]
 ) -> int:
     """Add a view, and return its id."""
-    view_id = staging.numbers.catalog_id()
+    view_id = staging.ids.catalog_id()
     aliases = ",".join(quoted_name(alias) for alias in column_aliases)
     _add_view(staging, view_id, str(uuid.uuid4()), schema, name, (dialect, sql, aliases))
     staging.log("created_view", quoted_name(schema.name, name))
@@ -68,7 +68,7 @@ def drop_view(staging: Staging, view: View) -> None:
     staging.end("ducklake_view", view_id=view.id)
     staging.end("ducklake_tag", object_id=view.id)
     staging.unlog("created_view", quoted_name(view.schema, view.name))
-    if not is_staged(view.id):
+    if not is_provisional(view.id):
         staging.log("dropped_view", view.id)
 
 
@@ -95,7 +95,7 @@ def _add_view(
 
 def create_macro(staging: Staging, schema: Schema, name: str, implementations: Sequence[MacroImplementation]) -> int:
     """Add a macro, and return its id."""
-    macro_id = staging.numbers.catalog_id()
+    macro_id = staging.ids.catalog_id()
     staging.add_versioned("ducklake_macro", schema_id=schema.id, macro_id=macro_id, macro_name=name)
     for impl_id, item in enumerate(implementations):
         staging.add(
@@ -125,7 +125,7 @@ def create_macro(staging: Staging, schema: Schema, name: str, implementations: S
 def drop_macro(staging: Staging, macro_id: int, schema: str, name: str, kind: str) -> None:
     """End a macro."""
     staging.end("ducklake_macro", macro_id=macro_id)
-    if is_staged(macro_id):
+    if is_provisional(macro_id):
         staging.unlog(f"created_{kind}_macro", quoted_name(schema, name))
         for table in ("ducklake_macro_impl", "ducklake_macro_parameters"):
             staging.remove(table, "macro_id", {macro_id})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from penstock.ducklake.catalog.catalog_tables import TABLES
-from penstock.ducklake.catalog.commits.provisional_ids import FIRST_STAGED
+from penstock.ducklake.catalog.commits.provisional_ids import FIRST_PROVISIONAL
 from penstock.ducklake.catalog.commits.staging import CatalogRow, Ending, Staging
 from penstock.ducklake.catalog.databases import Database, Row
 
@@ -22,7 +22,7 @@ def end_rows(database: Database, staging: Staging, real: Real, which: str = "end
 
 
 def add_rows(database: Database, staging: Staging, table: str, real: Real, first_row_ids: Mapping[int, int]) -> None:
-    """Add the rows of one catalog table. `real` gives the number for a staged one; row ids count from the given."""
+    """Add the rows of one catalog table. `real` gives the id for a provisional one; row ids count from the given."""
     rows = staging.added.get(table, ())
     if rows:
         columns = TABLES[table].column_names if table in TABLES else tuple(rows[0])  # a table of inlined deletes
@@ -42,7 +42,7 @@ def _values(rows: Sequence[CatalogRow], columns: tuple[str, ...], real: Real, ro
         rows = [_with_row_ids(row, row_ids) for row in rows]
     # A commit of many files comes here a million times: no call for a value that stays as it is.
     return [
-        tuple([real(v) if type(v := row.get(name)) is int and v >= FIRST_STAGED else v for name in columns])
+        tuple([real(v) if type(v := row.get(name)) is int and v >= FIRST_PROVISIONAL else v for name in columns])
         for row in rows
     ]
 

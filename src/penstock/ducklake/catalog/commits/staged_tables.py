@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 
-from penstock.ducklake.catalog.commits.provisional_ids import is_staged
+from penstock.ducklake.catalog.commits.provisional_ids import is_provisional
 from penstock.ducklake.catalog.commits.staged_schemas import own_path
 from penstock.ducklake.catalog.commits.staging import Ending, Staging
 from penstock.ducklake.model.objects import Schema, SortKey, TableInfo
@@ -21,7 +21,7 @@ _VERSIONED_BY_TABLE = (
 
 def create_table(staging: Staging, schema: Schema, name: str, rows: Iterable[ColumnRow]) -> TableInfo:
     """Add a table with its columns."""
-    table_id, identifier = staging.numbers.catalog_id(), str(uuid.uuid4())
+    table_id, identifier = staging.ids.catalog_id(), str(uuid.uuid4())
     path = own_path(name, identifier)
     staging.add_versioned(
         "ducklake_table",
@@ -41,7 +41,7 @@ def create_table(staging: Staging, schema: Schema, name: str, rows: Iterable[Col
 def drop_table(staging: Staging, table: TableInfo) -> None:
     """End a table and everything that belongs to it."""
     staging.unlog("created_table", quoted_name(table.schema.name, table.name))
-    if is_staged(table.id):
+    if is_provisional(table.id):
         staging.forget(table.id)
         return
     for catalog_table in _VERSIONED_BY_TABLE:
@@ -69,7 +69,7 @@ def rename_table(staging: Staging, table: TableInfo, stored_path: tuple[str, boo
     staging.log("created_table", quoted_name(table.schema.name, name))
 
 
-def change_columns(staging: Staging, table_id: int, evolution: Evolution) -> None:
+def evolve_columns(staging: Staging, table_id: int, evolution: Evolution) -> None:
     """End and add columns, as an evolution says."""
     if evolution.ended:
         _end_columns(staging, table_id, frozenset(evolution.ended))
@@ -117,7 +117,7 @@ def _add_columns(staging: Staging, table_id: int, rows: Iterable[ColumnRow]) -> 
 def set_partitioning(staging: Staging, table_id: int, fields: Sequence[PartitionField]) -> PartitionSpec:
     """Set how new rows are partitioned; no fields means not at all. Files that are there keep what they have."""
     _end_specification(staging, "ducklake_partition_info", "ducklake_partition_column", "partition_id", table_id)
-    partition_id = staging.numbers.catalog_id()
+    partition_id = staging.ids.catalog_id()
     staging.add_versioned("ducklake_partition_info", partition_id=partition_id, table_id=table_id)
     for field in fields:
         staging.add(
@@ -137,7 +137,7 @@ def set_sort_order(staging: Staging, table_id: int, keys: Sequence[SortKey]) -> 
     """Set how new rows are sorted; no keys means not at all."""
     _end_specification(staging, "ducklake_sort_info", "ducklake_sort_expression", "sort_id", table_id)
     if keys:
-        sort_id = staging.numbers.catalog_id()
+        sort_id = staging.ids.catalog_id()
         staging.add_versioned("ducklake_sort_info", sort_id=sort_id, table_id=table_id)
         for index, key in enumerate(keys):
             staging.add(

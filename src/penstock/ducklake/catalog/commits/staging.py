@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.ducklake.catalog.commits.conflicts import CHECKED
-from penstock.ducklake.catalog.commits.merge_reliance import Reliance
-from penstock.ducklake.catalog.commits.provisional_ids import StagedNumbers, is_staged
-from penstock.ducklake.model.snapshot_changes import Change
+from penstock.ducklake.catalog.commits.merge_reliance import MergeReliance
+from penstock.ducklake.catalog.commits.provisional_ids import ProvisionalIds, is_provisional
+from penstock.ducklake.model.snapshot_changes import SnapshotChange
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.schema.columns import Column
 from penstock.schema.statistics import ColumnStatistics
@@ -33,7 +33,7 @@ class Ending:
     def is_of_staged(self) -> bool:
         """Whether it can only be about rows that are not committed."""
         numbers = [value for value in self.where.values() if not isinstance(value, str)]
-        return any(is_staged(n) if isinstance(n, int) else all(map(is_staged, n)) for n in numbers)
+        return any(is_provisional(n) if isinstance(n, int) else all(map(is_provisional, n)) for n in numbers)
 
     def matches(self, row: CatalogRow) -> bool:
         """Whether a row is one of those that end."""
@@ -80,16 +80,16 @@ class Staging:
     """The changes of one transaction on top of the snapshot that it began at."""
 
     base: Snapshot
-    numbers: StagedNumbers = field(default_factory=StagedNumbers)
+    ids: ProvisionalIds = field(default_factory=ProvisionalIds)
     added: dict[str, list[CatalogRow]] = field(default_factory=dict, repr=False)  # keys of files are in it
     endings: list[Ending] = field(default_factory=list)
     inlined: dict[int, list[InlinedRows]] = field(default_factory=dict)
     inlined_ended: dict[str, set[int]] = field(default_factory=dict)
     growth: dict[int, TableGrowth] = field(default_factory=dict)
     reshaped: dict[int, tuple[Column, ...]] = field(default_factory=dict)
-    changes: dict[Change, None] = field(default_factory=dict)
+    changes: dict[SnapshotChange, None] = field(default_factory=dict)
     checked: set[int] = field(default_factory=set)  # tables whose rows were looked at, and may get no others meanwhile
-    reliances: list[Reliance] = field(default_factory=list)
+    reliances: list[MergeReliance] = field(default_factory=list)
     files: list[str] = field(default_factory=list)  # written by this transaction
     # The first row id of what is added to a table, as it is shown before the commit gives the real one.
     shown_row_ids: dict[int, int] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Staging:
     @property
     def own(self) -> int:
         """The number that staged rows begin and end with."""
-        return self.numbers.snapshot
+        return self.ids.snapshot
 
     @property
     def is_empty(self) -> bool:
@@ -106,20 +106,23 @@ class Staging:
         return not (self.added or self.endings or self.inlined or self.inlined_ended or self.changes)
 
     @property
-    def unlogged(self) -> tuple[Change, ...]:
+    def unlogged(self) -> tuple[SnapshotChange, ...]:
         """Changes that conflict with those of others, and that others do not have to know."""
-        return (*self._renamed, *(Change(CHECKED, str(number)) for number in self.checked if not is_staged(number)))
+        return (
+            *self._renamed,
+            *(SnapshotChange(CHECKED, str(number)) for number in self.checked if not is_provisional(number)),
+        )
 
     @property
-    def _renamed(self) -> tuple[Change, ...]:
+    def _renamed(self) -> tuple[SnapshotChange, ...]:
         """What renaming does to tables and views that others know, whose log only has the new name."""
         tables = {row["table_id"] for row in self.added.get("ducklake_table", ())}
         views = {row["view_id"] for row in self.added.get("ducklake_view", ())}
         return tuple(
-            Change(kind, str(number))
+            SnapshotChange(kind, str(number))
             for kind, numbers in (("altered_table", tables), ("altered_view", views))
             for number in sorted(numbers)
-            if not is_staged(number)
+            if not is_provisional(number)
         )
 
     def unused_files(self) -> list[str]:
@@ -131,7 +134,7 @@ class Staging:
         """A copy that later changes do not reach."""
         return Staging(
             self.base,
-            self.numbers,
+            self.ids,
             {table: list(rows) for table, rows in self.added.items()},
             list(self.endings),
             {table_id: list(rows) for table_id, rows in self.inlined.items()},
@@ -180,24 +183,24 @@ class Staging:
 
     def log(self, kind: str, value: int | str) -> None:
         """Note a change for other writers; a table that is new needs no note of being altered."""
-        new = isinstance(value, int) and is_staged(value)
+        new = isinstance(value, int) and is_provisional(value)
         if not (new and kind in ("altered_table", "altered_view")):
-            self.changes[Change(kind, str(value))] = None
+            self.changes[SnapshotChange(kind, str(value))] = None
 
     def unlog(self, kind: str, value: int | str) -> None:
         """Take back the note of a change."""
-        self.changes.pop(Change(kind, str(value)), None)
+        self.changes.pop(SnapshotChange(kind, str(value)), None)
 
-    def rely(self, reliance: Reliance) -> None:
+    def rely_on(self, reliance: MergeReliance) -> None:
         """Note rows that must not come meanwhile; a table that is new gets no rows of others."""
-        if not is_staged(reliance.table_id):
+        if not is_provisional(reliance.table_id):
             self.reliances.append(reliance)
 
     def new_schema_version(self, table_id: int) -> None:
         """Note that the table is another from this snapshot on: in its columns, partitioning or name."""
         rows = self.added.setdefault("ducklake_schema_versions", [])
         if not any(row["table_id"] == table_id for row in rows):
-            version = self.numbers.schema_version
+            version = self.ids.schema_version
             rows.append({"begin_snapshot": self.own, "schema_version": version, "table_id": table_id})
 
     def growing(self, table_id: int) -> TableGrowth:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.ducklake.catalog.commits.provisional_ids import is_staged
+from penstock.ducklake.catalog.commits.provisional_ids import is_provisional
 from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.model.options import OptionValue
 from penstock.errors import InvalidError
@@ -10,7 +10,7 @@ from penstock.errors import InvalidError
 
 def store_option(database: Database, option: OptionValue) -> None:
     """Store the value of an option, in the place of the one that its scope has."""
-    if option.scope_id is not None and is_staged(option.scope_id):
+    if option.scope_id is not None and is_provisional(option.scope_id):
         raise InvalidError(
             f"option {option.name} cannot be set for a {option.scope} that the running transaction makes: options hold "
             "at once, for every snapshot; set it after the transaction"
