@@ -9,7 +9,7 @@ import pytest
 
 from penstock.delta.format.actions import AddFile, Metadata, Protocol
 from penstock.delta.format.features import (
-    MATERIALIZE,
+    MATERIALIZE_PARTITION_COLUMNS,
     check_may_remove,
     check_readable,
     check_writable,
@@ -67,7 +67,7 @@ def test_features_that_are_not_active_do_no_harm() -> None:
     check_writable(Protocol(2, 6), _metadata(enableChangeDataFeed="false"), "t")
     check_writable(Protocol(1, 2), _metadata({"delta.generationExpression": "1"}), "t")
     check_writable(_features("rowTracking"), _metadata(rowTrackingSuspended="true"), "t")
-    check_writable(_features(MATERIALIZE, "inCommitTimestamp", "icebergCompatV1"), _metadata(), "t")
+    check_writable(_features(MATERIALIZE_PARTITION_COLUMNS, "inCommitTimestamp", "icebergCompatV1"), _metadata(), "t")
 
 
 def test_append_only() -> None:
@@ -75,7 +75,7 @@ def test_append_only() -> None:
     with pytest.raises(UnsupportedError, match=r"delta\.appendOnly"):
         check_may_remove(Protocol(1, 2), metadata, [file.removed(0)], "t")
     check_may_remove(Protocol(1, 2), metadata, [file, file.removed(0, data_change=False)], "t")
-    check_may_remove(_features(MATERIALIZE), metadata, [file.removed(0)], "t")
+    check_may_remove(_features(MATERIALIZE_PARTITION_COLUMNS), metadata, [file.removed(0)], "t")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,9 @@ def test_append_only() -> None:
 )
 def test_the_upgrade_lists_what_was_implied(protocol: Protocol, listed: list[str]) -> None:
     upgraded = with_materialized(protocol)
-    assert upgraded == Protocol(protocol.min_reader, 7, protocol.reader_features, (*listed, MATERIALIZE))
+    assert upgraded == Protocol(
+        protocol.min_reader, 7, protocol.reader_features, (*listed, MATERIALIZE_PARTITION_COLUMNS)
+    )
     assert materializes(upgraded)
     assert not materializes(protocol)
     assert with_materialized(upgraded) == upgraded
