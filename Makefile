@@ -7,14 +7,20 @@ STAMP := $(VENV)/.installed
 # Debian keeps servers in sbin, which is not on every user's PATH.
 export PATH := $(PATH):/usr/sbin:/usr/local/sbin
 
-.PHONY: help test demo lint format setup mariadb java clean
+.PHONY: help test test-all demo lint format setup mariadb java clean
 .DEFAULT_GOAL := help
 
 help: ## say what each target does
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
 
-test: setup mariadb java lint ## set up, lint, type-check and run every test
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+# Tests of one file share lakes and what Spark has read. Files come in the order that tests/conftest.py gives them.
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+test: setup mariadb java lint ## set up, lint, type-check and run the tests that every change has to pass
+	$(PYTEST)
+
+test-all: setup mariadb java lint ## the same with every test in full: all catalogs through Spark, slow tests, many more tries
+	$(PYTEST) --full
 
 demo: setup java ## set up and run examples/demo.py
 	$(BIN)/python examples/demo.py

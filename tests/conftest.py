@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,11 +40,10 @@ _SERVER_FIXTURES = {f"{kind}_{what}" for kind in _SERVERS for what in ("server",
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave slow tests for `--full`, let the catalogs take turns, and mark what needs Spark or a database server."""
+    """Leave slow tests for `--full`, mark what needs Spark or a server, and put all in the order they are run in."""
     if not effort.is_full():
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("slow")])
         items[:] = [item for item in items if not item.get_closest_marker("slow")]
-    items[:] = _in_turn(items)
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
@@ -51,6 +51,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.spark)
         if fixtures & _SERVER_FIXTURES or any(isinstance(value, str) and value in _SERVERS for value in parameters):
             item.add_marker(pytest.mark.servers)
+    items[:] = _longest_first(_in_turn(items))
 
 
 def _in_turn(items: list[pytest.Item]) -> list[pytest.Item]:
@@ -63,6 +64,24 @@ def _in_turn(items: list[pytest.Item]) -> list[pytest.Item]:
         first = crc32(name.encode()) % len(variations)
         ordered += variations[first:] + variations[:first]
     return ordered
+
+
+def _longest_first(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Files by what their tests cost, about, so that in a parallel run no long one is left at the end."""
+    costs: Counter[Path] = Counter()
+    for item in items:
+        costs[item.path] += _cost(item)
+    return sorted(items, key=lambda item: -costs[item.path])
+
+
+def _cost(item: pytest.Item) -> int:
+    """In hundredths of a second; a test that starts a Spark of its own has no fixture `spark`."""
+    said = item.get_closest_marker("takes")
+    if said is not None:
+        return int(100 * said.args[0])
+    if item.get_closest_marker("spark") is None:
+        return 20
+    return 200 if "spark" in getattr(item, "fixturenames", ()) else 2000
 
 
 def _without_catalog(item: pytest.Item) -> str:

@@ -253,6 +253,7 @@ def _numbered(feed: Contents, number: dict[int, int]) -> Contents:
     return Contents(feed.columns, rows)
 
 
+@pytest.mark.takes(60)
 def test_random_statements(spark: SparkSession) -> None:
     TwoLakes.spark = spark
     run_state_machine_as_test(

@@ -17,6 +17,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCo
     with duckdb.connect() as connection:
         connection.execute("LOAD ducklake")
         connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET threads = 1")  # for a few rows, more of them only cost time
         connection.execute(f"ATTACH 'ducklake:{directory}/lake.ducklake' AS lk (DATA_INLINING_ROW_LIMIT 0)")
         connection.execute("USE lk")
         yield connection

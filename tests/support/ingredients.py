@@ -18,14 +18,14 @@ import pyarrow.parquet as pq
 
 from penstock import Table
 from penstock.ducklake.model.files import DataFile, DeleteFile, FileGroup
-from penstock.ducklake.reading.table_scan import Contents, Scan
+from penstock.ducklake.reading.table_scan import Contents, TableScan
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def ingredients(table: Table, version: int, directory: Path, *, row_ids: bool) -> str:
     """Those of `table.read(version=version, row_ids=row_ids)`, of a lake that is in `directory`."""
-    shown = table.lake.shown(version)
+    shown = table._attachment.shown(version)
     with shown.database.consistent():
         scan = table._scan(shown, row_ids=row_ids)
         contents = scan.contents()
@@ -36,10 +36,10 @@ def ingredients(table: Table, version: int, directory: Path, *, row_ids: bool) -
     inlined = [(str(rows.schema), rows.to_pylist()) for rows in contents.inlined]
     deletes = sorted(map(repr, contents.inlined_deletes))
     mappings = {mapping: sorted(map(repr, fields)) for mapping, fields in contents.mappings.items()}
-    return repr((known, scan.shape, scan.specs, row_ids, files, deletes, inlined, mappings))
+    return repr((known, scan.layout, scan.specs, row_ids, files, deletes, inlined, mappings))
 
 
-def _group(scan: Scan, contents: Contents, group: FileGroup, directory: Path) -> object:
+def _group(scan: TableScan, contents: Contents, group: FileGroup, directory: Path) -> object:
     kinds = contents.delete_kinds.get(group, ())
     data = scan.scope.data_files(group)
     deletes = scan.scope.delete_files(group, kinds) if group.deleted else []
