@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from penstock.errors import InvalidError, PenstockError
 from penstock.schema.columns import Column
+from penstock.schema.embedded_columns import EMBEDDED_ROW_ID, EMBEDDED_ROW_ID_FIELD
 from penstock.schema.statistics import WrittenFile
 from penstock.storage.duckdb_files import connect, enable_decryption
 from penstock.storage.duckdb_sql import duckdb_quoted, stored_list, text_literal
@@ -22,7 +23,6 @@ from penstock.storage.parquet.duckdb_statistics import DuckDBStatistics
 from penstock.storage.parquet.files import OpenFile, PartitionValues
 from penstock.storage.parquet.leaves import leaves
 from penstock.storage.parquet.plan import WritePlan
-from penstock.storage.parquet.schema import ROW_ID, ROW_ID_FIELD
 from penstock.storage.parquet.values import check_not_null, sample, well_known_binary
 from penstock.storage.paths import is_local
 
@@ -98,7 +98,7 @@ class DuckDBFile(OpenFile):
         options = self.plan.options
         ids = [_field_id(column) for column in self.plan.columns]
         if self.plan.row_ids:
-            ids.append(f"{text_literal(ROW_ID)}: {ROW_ID_FIELD}")
+            ids.append(f"{text_literal(EMBEDDED_ROW_ID)}: {EMBEDDED_ROW_ID_FIELD}")
         parts = [
             "FORMAT parquet",
             f"COMPRESSION {options.compression}",
@@ -138,7 +138,7 @@ def _select(plan: WritePlan, rows: pa.Table, positions: range | None = None) -> 
     chosen = range(len(plan.columns)) if positions is None else positions
     items = [_item(plan.columns[position], position, rows) for position in chosen]
     if plan.row_ids and positions is None:
-        items.append(f"v{len(plan.columns)} AS {duckdb_quoted(ROW_ID)}")
+        items.append(f"v{len(plan.columns)} AS {duckdb_quoted(EMBEDDED_ROW_ID)}")
     return f"SELECT {', '.join(items)} FROM rows"
 
 
