@@ -43,7 +43,7 @@ def deleted_positions(
 
     `leader` is the index of the data files: the filters over their rows choose the delete files too.
     """
-    parts = [_Source(spark, planner, leader, kinds, kind).positions() for kind in kinds]
+    parts = [_DeleteFileReader(spark, planner, leader, kinds, kind).positions() for kind in kinds]
     if inlined:
         columns = [pa.array(values, pa.int64()) for values in zip(*inlined, strict=True)]
         rows = pa.table(columns, names=_POSITIONS.names)
@@ -52,7 +52,7 @@ def deleted_positions(
 
 
 @dataclass(frozen=True)
-class _Source:
+class _DeleteFileReader:
     """Reads the delete files of one kind, of those that there were when the scan was made."""
 
     spark: SparkSession

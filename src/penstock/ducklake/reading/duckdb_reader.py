@@ -15,7 +15,7 @@ from penstock.ducklake.model.files import DataFile
 from penstock.ducklake.reading.column_layout import ColumnLayout
 from penstock.ducklake.reading.duckdb_rows import in_spark_arrow_types
 from penstock.schema.embedded_columns import EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT_ID
-from penstock.storage.duckdb_files import connect, read_parquet
+from penstock.storage.duckdb_files import connect_duckdb, read_parquet
 from penstock.storage.duckdb_sql import duckdb_quoted, select_list
 
 DUCKDB_FILE = (
@@ -77,7 +77,7 @@ def _reader(
     where: Callable[[set[str]], str] = lambda columns: "true",
 ) -> Reader:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        connection = connect()
+        connection = connect_duckdb()
         for batch in batches:
             for job in batch.to_pylist():
                 source = read_parquet(connection, job["location"], seal.open(job["key"], job["location"]))

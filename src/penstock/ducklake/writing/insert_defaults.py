@@ -25,11 +25,11 @@ from penstock.ducklake.model.column_defaults import (
     literal_default,
 )
 from penstock.ducklake.reading.initial_defaults import default_sql
-from penstock.ducklake.writing.duckdb_expressions import calculator, nodes
+from penstock.ducklake.writing.duckdb_expressions import calculator, expression_nodes
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
-from penstock.spark.column_assignment import carried_type
+from penstock.spark.column_assignment import writer_type
 from penstock.spark.types import shown_type
 from penstock.spark.versions import session_time_zone
 from penstock.storage.duckdb_sql import duckdb_type, text_literal
@@ -113,7 +113,7 @@ def default_of(spark: SparkSession, column: Column, sql: str, *, existing_rows: 
 def default_values(spark: SparkSession, columns: Sequence[Column]) -> list[SparkColumn]:
     """The values that a row takes in these columns when it does not give them."""
     zone = session_time_zone(spark)
-    return [F.expr(default_expression(column, zone)).cast(carried_type(column)) for column in columns]
+    return [F.expr(default_expression(column, zone)).cast(writer_type(column)) for column in columns]
 
 
 def default_expression(column: Column, time_zone: str = "UTC") -> str:
@@ -264,7 +264,7 @@ def _spark_literal(column: Column, sql: str, time_zone: str) -> str:
 
 def _is_pure(sql: str) -> bool:
     """Whether a DuckDB expression has the same value at all times."""
-    tree = nodes(sql)
+    tree = expression_nodes(sql)
     functions = {node["function_name"]: node["children"] for node in tree if node["class"] == "FUNCTION"}
     with _calculator("UTC") as connection:
         stable = connection.execute(
