@@ -89,7 +89,7 @@ class Table(ReadableTable):
         rules = MatchingRules(allow_missing, ignore_extra_columns, hive_partitioning)
         given = [paths] if isinstance(paths, str) else list(paths)
         with self._attachment.statement() as transaction:
-            added_files.add(transaction, self._attachment.spark, self._target(transaction), given, rules)
+            added_files.add_files(transaction, self._attachment.spark, self._target(transaction), given, rules)
         return transaction.snapshot
 
     def add_delta(self, table: added_files.LinkableTable) -> Snapshot | None:
@@ -235,11 +235,11 @@ class Table(ReadableTable):
     def _remove(self, transaction: Transaction, where: str | SparkColumn | None) -> None:
         info = self._info(transaction.shown())
         if where is None:
-            removal = deletes.everything(transaction, info)
+            removal = deletes.removal_of_all(transaction, info)
         else:
             table = target_table(self._attachment, transaction, info, in_full=False)
-            removal = deletes.matching(transaction, table, as_column(where))
-        deletes.stage(transaction, info, removal)
+            removal = deletes.removal_where(transaction, table, as_column(where))
+        deletes.stage_removal(transaction, info, removal)
 
     def _target(self, transaction: Transaction) -> WriteTarget:
         return write_target(transaction, self._info(transaction.shown()), self._attachment.options)

@@ -36,7 +36,7 @@ def assigned_rows(
     sources = _by_name(frame, columns, table) if by_name else _by_position(frame, columns, table)
     assigner = _Assigner(frame.sparkSession, by_name)
     if defaults is None:
-        defaults = [F.lit(None).cast(carried_type(column)) for column in columns]
+        defaults = [F.lit(None).cast(writer_type(column)) for column in columns]
     given = [
         default
         if source is None
@@ -101,8 +101,8 @@ class _Assigner:
     def value(self, column: Column, value: SparkColumn, source: T.DataType, path: str) -> SparkColumn:
         """A value of a source type as the column's; an illegal pair of types is an error that names the column."""
         if isinstance(source, T.NullType):
-            return value.cast(carried_type(column))
-        if source.simpleString() == carried_type(column).simpleString():
+            return value.cast(writer_type(column))
+        if source.simpleString() == writer_type(column).simpleString():
             return value
         match column.type.name, source:
             case "list", T.ArrayType():
@@ -140,7 +140,7 @@ class _Assigner:
         fields = self._fields(column, source, path)
         members = [
             (
-                F.lit(None).cast(carried_type(child))
+                F.lit(None).cast(writer_type(child))
                 if name is None
                 else self.value(child, value.getField(name), source[name].dataType, f"{path}.{child.name}")
             ).alias(child.name)
@@ -175,17 +175,17 @@ def find_column_name(source: T.StructType, name: str) -> str | None:
     return exact or next((other for other in source.names if other.lower() == name.lower()), None)
 
 
-def carried_type(column: Column) -> T.DataType:
+def writer_type(column: Column) -> T.DataType:
     """The type in which a column's values reach the writer."""
     match column.type.name:
         case "geometry":
             return T.BinaryType()
         case "list":
-            return T.ArrayType(carried_type(column.children[0]))
+            return T.ArrayType(writer_type(column.children[0]))
         case "map":
-            return T.MapType(carried_type(column.children[0]), carried_type(column.children[1]))
+            return T.MapType(writer_type(column.children[0]), writer_type(column.children[1]))
         case "struct":
-            return T.StructType([T.StructField(child.name, carried_type(child)) for child in column.children])
+            return T.StructType([T.StructField(child.name, writer_type(child)) for child in column.children])
         case _:
             return shown_type(column)
 

@@ -17,8 +17,12 @@ def instant(spark: SparkSession, time: str | datetime) -> datetime:
         moment = datetime.fromisoformat(time) if isinstance(time, str) else time
     except ValueError:
         raise NotFoundError(f"{time!r} is not a timestamp; write it as 2026-04-10 12:00:00") from None
-    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
-    return moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(zone))
+    return moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(session_time_zone(spark)))
+
+
+def session_time_zone(spark: SparkSession) -> str:
+    """The name of the session's time zone."""
+    return spark.conf.get("spark.sql.session.timeZone") or "UTC"
 
 
 def chosen_version(

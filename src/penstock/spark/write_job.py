@@ -53,7 +53,7 @@ class PartitionKey:
 
 @dataclass(frozen=True)
 class WriteJob:
-    """What every task does with its rows. A task with no more than `held_rows` gives them back instead of a file."""
+    """Writes a task's rows to files. A task with no more than `held_rows` gives them back instead of a file."""
 
     plan: WritePlan
     keys: tuple[PartitionKey, ...] = ()
@@ -79,7 +79,7 @@ class WriteJob:
     def in_order(
         self, batches: Iterable[pa.RecordBatch], *, sort: bool = True
     ) -> tuple[pa.Table, pa.Int64Array | None]:
-        """Rows that go to no file, sorted as a file would be: the table's columns, and the row ids if there are any."""
+        """Sort rows that go to no file as a file's would be: the table's columns, and the row ids if there are any."""
         rows = pa.Table.from_batches([self._with_keys(batch) for batch in batches])
         rows = sort_rows(rows, self.plan.sort) if sort else rows
         width = len(self.plan.columns)
@@ -102,7 +102,7 @@ class WriteJob:
 
 @dataclass(frozen=True)
 class GatherJob:
-    """The rows that tasks have held, put together by one task: given back if they are few in all, else written."""
+    """Gathers, in one task, the rows that tasks have held: gives them back if they are few in all, else writes them."""
 
     job: WriteJob
     others: bool = False  # whether there are files already, so that the rows must become one too
@@ -138,7 +138,7 @@ class GatherJob:
 
 @dataclass(frozen=True)
 class Written:
-    """What the tasks made of the rows: files, or few rows in all."""
+    """What the tasks did with the rows: files, or few rows in all."""
 
     files: Sequence[WrittenFile] = ()
     held: Sequence[pa.RecordBatch] = field(default=(), repr=False)

@@ -10,7 +10,7 @@ from penstock.storage.duckdb_sql import text_literal
 _KEY = "file_key"
 
 
-def connect() -> duckdb.DuckDBPyConnection:
+def connect_duckdb() -> duckdb.DuckDBPyConnection:
     """An in-memory DuckDB."""
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")

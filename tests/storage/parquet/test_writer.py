@@ -19,7 +19,7 @@ from penstock.ducklake.writing.file_options import file_options
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.schema.types import parse_type
-from penstock.storage.duckdb_files import connect
+from penstock.storage.duckdb_files import connect_duckdb
 from penstock.storage.filesystems import list_files, open_file
 from penstock.storage.parquet import FileOptions, SortColumn, WritePlan, delete_written, write_files
 from support.catalogs import Catalog
@@ -124,7 +124,7 @@ def test_times_and_geometries_as_spark_hands_them_over(tmp_path: Path) -> None:
         [written] = write_files(plan, batches(*(times, shapes, times, lists)[:width]))
         sql = f"SELECT time::VARCHAR, shape::VARCHAR FROM {quote(f'{tmp_path}/{written.path}')}"
         rows = [("00:00:00.000001", "POINT (1 2)"), ("23:59:59.999999", None), (None, None)]
-        assert connect().execute(sql).fetchall() == rows
+        assert connect_duckdb().execute(sql).fetchall() == rows
 
 
 @pytest.mark.parametrize("kind", ["timestamp_s", "timestamp_ms"])
@@ -134,10 +134,10 @@ def test_timestamps_are_rounded_as_duckdb_casts_them(tmp_path: Path, kind: str) 
     values = [sign * number for number in near for sign in (1, -1)] + [2**63 - 1, 1 - 2**63]
     micros = pa.array(values).view(pa.timestamp("us"))
     [file] = write_files(WritePlan((column(1, "v", kind),), f"{tmp_path}/", FileOptions()), batches(micros))
-    judge = connect().register("given", pa.table({"v": micros}))
+    judge = connect_duckdb().register("given", pa.table({"v": micros}))
     expected = judge.sql(f"SELECT v::{kind}::VARCHAR FROM given").fetchall()
     location = quote(f"{tmp_path}/{file.path}")
-    assert connect().sql(f"SELECT v::{kind}::VARCHAR FROM read_parquet({location})").fetchall() == expected
+    assert connect_duckdb().sql(f"SELECT v::{kind}::VARCHAR FROM read_parquet({location})").fetchall() == expected
     assert (file.columns[0].minimum, file.columns[0].maximum) == ("-infinity", "infinity")
 
 
@@ -291,7 +291,7 @@ def test_rows_are_sorted_as_duckdb_sorts(tmp_path: Path) -> None:
     texts = pa.array(["b", "a", None, "ä", "", "B", "a", "a"])
     extra = pa.array(range(8, 0, -1))
     columns = (column(1, "d", "float64"), TEXT)
-    connection = connect()
+    connection = connect_duckdb()
     connection.register("rows", pa.table({"d": doubles, "t": texts, "e": extra}))
     for sort, sql in (
         ((SortColumn(0), SortColumn(2)), "d ASC NULLS LAST, e"),

@@ -1,4 +1,4 @@
-"""Finds the files and inlined rows by which a span of snapshots inserted or deleted rows of a table."""
+"""Finds the files and inlined rows of a table's change feed: those by which a span of snapshots changed rows."""
 
 from __future__ import annotations
 

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.id_lists import id_lists
 from penstock.ducklake.catalog.inlined_rows import inlined_delete_table
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.files.delete_files import DeletableFile
 from penstock.ducklake.model.objects import TableInfo
 from penstock.storage.paths import resolve
 
-_MOST_NUMBERS = 5000  # in one statement
-
 
 def deletable_files(database: Database, table: TableInfo, at: At, ids: Collection[int]) -> list[DeletableFile]:
     """Data files by their ids, each with the delete file that it has."""
     with database.consistent():
         inlined = _inlined_counts(database, table.id, at)
-        ordered = sorted(ids)
         found: list[DeletableFile] = []
-        for start in range(0, len(ordered), _MOST_NUMBERS):
-            listed = ", ".join(map(str, ordered[start : start + _MOST_NUMBERS]))
+        for listed in id_lists(ids):
             rows = database.query(
                 f"""SELECT d.data_file_id, d.path, d.path_is_relative, d.record_count,
                            x.delete_file_id, x.path, x.path_is_relative, x.format, x.encryption_key

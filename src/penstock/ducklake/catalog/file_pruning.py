@@ -94,6 +94,8 @@ def keep_condition(prunings: Sequence[Pruning]) -> Condition:
 
 
 class _PruningRules:
+    """Makes the prunings of one table."""
+
     def __init__(
         self,
         table_id: int,
@@ -144,12 +146,18 @@ class _PruningRules:
         yield self.simple(reason, source, field.key_index, _all([rows, *trusted]))
 
     def no_file_was_added(self) -> Condition:
-        """An added file has the text of its path as partition value, untransformed; so has a file made of it."""
+        """The condition that no file of the table was added by its path.
+
+        An added file has the text of its path as partition value, untransformed; so has a file made of it.
+        """
         added = f"SELECT COUNT(*) FROM {self.table('ducklake_column_mapping')} WHERE table_id = ?"
         return Condition(f"({added}) = 0", (self.table_id,))
 
     def always_hashed_alike(self, column: Column) -> Condition:
-        """A file keeps the buckets of the type that its column had when its rows were written; so do rewritten ones."""
+        """The condition that the column has always had a type with the same buckets.
+
+        A file keeps the buckets of the type that its column had when its rows were written; so do rewritten ones.
+        """
         types = same_buckets(column.type)
         other = f"table_id = ? AND column_id = ? AND column_type NOT IN ({', '.join('?' * len(types))})"
         sql = f"(SELECT COUNT(*) FROM {self.table('ducklake_column')} WHERE {other}) = 0"

@@ -19,6 +19,7 @@ from penstock.ducklake.catalog.inlined_values import (
     rows_fit,
     value_errors,
 )
+from penstock.ducklake.model.reserved_names import INLINED_COLUMNS, RESERVED_NAMES
 from penstock.errors import UnsupportedError
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
@@ -29,8 +30,6 @@ __all__ = [
     "inlined_table_name", "insert_inlined", "rows_fit",
 ]  # fmt: skip
 
-_OWN_COLUMNS = ("row_id", "begin_snapshot", "end_snapshot")
-_RESERVED = {*_OWN_COLUMNS, "_ducklake_internal_snapshot_id", "_ducklake_internal_row_id"}
 _SYSTEM_COLUMNS = {"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}
 _LONGEST_NAME = 63  # bytes, in PostgreSQL; MySQL takes one more
 # More columns than this may be refused with some values though not with others.
@@ -108,7 +107,7 @@ def inlinable(columns: Sequence[Column], engine: str) -> bool:
 
 
 def _can_name(name: str, engine: str) -> bool:
-    if name.lower() in _RESERVED:
+    if name.lower() in RESERVED_NAMES:
         return False
     match engine:
         case "postgres":
@@ -126,7 +125,7 @@ def inlined_table_name(table_id: int, schema_version: int) -> str:
 
 def create_inlined_table_sql(database: Database, name: str, columns: Sequence[Column]) -> str:
     """The statement that makes an inlined table, with columns in the order in which the extension inserts."""
-    own = [f"{column} BIGINT" for column in _OWN_COLUMNS]
+    own = [f"{column} BIGINT" for column in INLINED_COLUMNS]
     given = [f"{database.identifier(column.name)} {_TYPES[database.engine](column)}" for column in columns]
     return f"CREATE TABLE {database.identifier(name)} ({', '.join([*own, *given])})"
 
@@ -153,7 +152,7 @@ def insert_inlined(
     values = encode_rows(database.engine, columns, rows)
     numbered = zip(row_ids.to_pylist(), values, strict=True)
     stored = [(row_id, begin_snapshot, None, *row) for row_id, row in numbered]
-    database.insert(table, [*_OWN_COLUMNS, *_stored_names(database, table, columns)], stored)
+    database.insert(table, [*INLINED_COLUMNS, *_stored_names(database, table, columns)], stored)
 
 
 def _insert_native(
@@ -183,7 +182,7 @@ def _stored_names(database: Database, table: str, columns: Sequence[Column]) -> 
     names = [column.name for column in columns]
     if database.engine != "postgres" or all(name == name.lower() for name in names):
         return names
-    return database.columns(table)[len(_OWN_COLUMNS) :]
+    return database.columns(table)[len(INLINED_COLUMNS) :]
 
 
 _checked: WeakKeyDictionary[Database, set[str]] = WeakKeyDictionary()
@@ -198,7 +197,7 @@ def holds_every_value(database: Database, table: str, columns: Sequence[Column])
         "WHERE table_schema = database() AND table_name = ? ORDER BY ordinal_position",
         [table],
     )
-    if [_without_width(kind) for (kind,) in made[len(_OWN_COLUMNS) :]] != [
+    if [_without_width(kind) for (kind,) in made[len(INLINED_COLUMNS) :]] != [
         _without_width(_mysql_type(column)) for column in columns
     ]:
         return False

@@ -35,7 +35,7 @@ class Removal:
     own_inlined: set[int] | None = field(default_factory=set)  # row ids; None for all of them
 
 
-def everything(transaction: Transaction, table: TableInfo) -> Removal:
+def removal_of_all(transaction: Transaction, table: TableInfo) -> Removal:
     """The removal of all rows that the transaction sees: no file is read."""
     shown = transaction.shown()
     sql = f"SELECT data_file_id FROM ducklake_data_file WHERE table_id = ? AND {shown.at.visible()}"
@@ -45,7 +45,7 @@ def everything(transaction: Transaction, table: TableInfo) -> Removal:
     return Removal(files, inlined=inlined, own_inlined=None)
 
 
-def matching(transaction: Transaction, table: TargetTable, where: SparkColumn) -> Removal:
+def removal_where(transaction: Transaction, table: TargetTable, where: SparkColumn) -> Removal:
     """The removal of the rows that a predicate is true for: finds them, and writes their delete files.
 
     Files that the statistics prove to hold no other row go whole, unread; of the others only those are read that can
@@ -60,7 +60,7 @@ def matching(transaction: Transaction, table: TargetTable, where: SparkColumn) -
         rows = rows.where(F.col(FILE).isNull() | ~F.col(FILE).isin(*whole))
     with row_keeper() as keep:
         changed = change_rows(rows.select(*control_columns()), None, table.target.info.path, keep)
-        return removal_of(transaction, table, changed, whole)
+        return removal_of_changed(transaction, table, changed, whole)
 
 
 def control_columns(written: bool = False) -> list[SparkColumn]:
@@ -68,7 +68,7 @@ def control_columns(written: bool = False) -> list[SparkColumn]:
     return [F.col(FILE), F.col(POSITION), F.lit(written).alias(WRITTEN), F.lit(None).cast("bigint").alias(SOURCE)]
 
 
-def removal_of(
+def removal_of_changed(
     transaction: Transaction, changing: TargetTable, changed: ChangeResult, whole_files: frozenset[int] = frozenset()
 ) -> Removal:
     """The removal of rows whose places the tasks have returned: writes their delete files."""
@@ -89,7 +89,7 @@ def removal_of(
     return Removal(whole_files, removed, known, inlined, own)
 
 
-def stage(transaction: Transaction, table: TableInfo, removal: Removal) -> None:
+def stage_removal(transaction: Transaction, table: TableInfo, removal: Removal) -> None:
     """Stage a removal."""
     staging = transaction.staging
     ended = {item.file_id for item in removal.removed if item.all_rows and item.file_id is not None}

@@ -82,16 +82,16 @@ class Merging:
         return join_keys(self.target.frame.join(self.source.alias(SOURCE_NAME), self.on))
 
     @cached_property
-    def _told(self) -> SourceSummary:
+    def _source_summary(self) -> SourceSummary:
         """What the source says about the rows of the table that it can match."""
         needed = self.inserts or not self.in_case("not matched by source")
         return source_summary(self.source.alias(SOURCE_NAME), self._keys if needed else ())
 
     def matchable(self) -> Implication:
         """What is true of every row of the table that the source can match, as the catalog can look for such rows."""
-        if self._told.possible is None:
+        if self._source_summary.possible is None:
             return Anything()
-        filters = json.loads(filter_text(self.target.frame, self._told.possible))
+        filters = json.loads(filter_text(self.target.frame, self._source_summary.possible))
         # Nanoseconds are cut in what Spark compares.
         exact = [column for column in self.columns if not has_nanoseconds(column)]
         return implied_by([json.dumps(item) for item in filters], exact)
@@ -102,10 +102,10 @@ class Merging:
         Only files that can match are read, unless there are clauses for rows that do not.
         """
         everything = bool(self.in_case("not matched by source"))
-        frame, source, told = self.target.frame, self.source.alias(SOURCE_NAME), self._told
+        frame, source, summary = self.target.frame, self.source.alias(SOURCE_NAME), self._source_summary
         self._refuse_second_matches(self._keys)
-        rows = frame if everything or told.possible is None else frame.where(told.possible)
-        joined = rows.join(self._hinted(source, told.rows), self.on, "left" if everything else "inner")
+        rows = frame if everything or summary.possible is None else frame.where(summary.possible)
+        joined = rows.join(self._hinted(source, summary.rows), self.on, "left" if everything else "inner")
         chosen = joined.withColumn(_CLAUSE, _chosen(self.in_case("matched", "not matched by source")))
         touched = F.col(_CLAUSE).isNotNull()
         matched = F.col(SOURCE) if self.inserts else F.lit(None).cast("bigint")

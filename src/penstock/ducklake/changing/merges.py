@@ -36,7 +36,7 @@ def merge(transaction: Transaction, table: TargetTable, source: DataFrame, on: O
             done = apply_row_changes(transaction, table, changed, keep)
         else:
             done = [change_rows(changed.select(*CONTROL_COLUMNS), None, target.info.path, keep)]
-            deletes.stage(transaction, target.info, deletes.removal_of(transaction, table, done[0]))
+            deletes.stage_removal(transaction, target.info, deletes.removal_of_changed(transaction, table, done[0]))
         if merging.inserts:
             matched = done[0].sources
             for other in done[1:]:

@@ -49,9 +49,9 @@ def apply_row_changes(transaction: Transaction, table: TargetTable, rows: DataFr
         changed = change_rows(frame, job, target.info.path, keep)
         note_files(transaction, target, changed.written)  # at once: what comes next may fail
         done.append((job, changed))
-    removals = [deletes.removal_of(transaction, table, changed) for _, changed in done]
+    removals = [deletes.removal_of_changed(transaction, table, changed) for _, changed in done]
     for removal in removals:
-        deletes.stage(transaction, target.info, removal)
+        deletes.stage_removal(transaction, target.info, removal)
     for job, changed in done:
         stage_written(transaction, target, job, changed.written)
     return [changed for _, changed in done]

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
 from penstock.storage.deletion_vectors import encode_deletion_vector, read_deletion_vector
-from penstock.storage.duckdb_files import connect, read_parquet
+from penstock.storage.duckdb_files import connect_duckdb, read_parquet
 from penstock.storage.filesystems import make_directory, open_file, open_output
 from penstock.storage.parquet import FileOptions, WritePlan, write_files
 from penstock.storage.parquet.duckdb_writer import new_key
@@ -93,7 +93,7 @@ def read_deleted_positions(file: DeletableFile) -> Positions:
     if file.delete_format == "puffin":
         return read_deletion_vector(file.delete_path)
     if file.delete_key is not None:
-        connection = connect()
+        connection = connect_duckdb()
         rows = connection.execute(f"SELECT pos FROM {read_parquet(connection, file.delete_path, file.delete_key)}")
         return np.asarray(rows.fetchnumpy()["pos"], np.int64)
     with open_file(file.delete_path) as source:

@@ -18,6 +18,7 @@ from penstock.schema.columns import Column
 from penstock.schema.statistics import ColumnStatistics
 from penstock.schema.types import Order, Type
 from penstock.storage.filesystems import open_file
+from penstock.storage.parquet.files import file_sizes
 from penstock.storage.parquet.texts import Value, bound_texts
 
 _PLAIN = {
@@ -103,10 +104,8 @@ class Footer:
 def read_footer(path: str) -> Footer:
     """Read the footer of a Parquet file."""
     with open_file(path) as opened:
-        size: int = opened.size()
         file = pq.ParquetFile(opened)
-        footer_size = int.from_bytes(opened.read_at(4, size - 8), "little")
-        return Footer(_fields(file), file.metadata, size, footer_size)
+        return Footer(_fields(file), file.metadata, *file_sizes(opened))
 
 
 def _fields(file: pq.ParquetFile) -> tuple[FileField, ...]:

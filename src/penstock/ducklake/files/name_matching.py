@@ -12,11 +12,11 @@ from penstock.ducklake.model.files import MappedField
 from penstock.errors import InvalidError, PenstockError, UnsupportedError
 from penstock.partitioning.texts import read_text, text
 from penstock.schema.columns import Column
+from penstock.schema.embedded_columns import EMBEDDED_PREFIX
 from penstock.schema.statistics import ColumnStatistics
 from penstock.storage.paths import hive_values
 
 # DuckLake finds these by name in every file.
-_INTERNAL = "_ducklake_internal_"
 # Types whose values Spark and DuckDB read alike from the text of a directory; others depend on a zone or a spelling.
 _IN_DIRECTORIES = (
     "boolean", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "decimal", "date", "timestamp",
@@ -123,7 +123,7 @@ class _Matching:
         for position, item in enumerate(fields):
             if position in owners:
                 self._field(owners[position], item, parent, above)
-            elif item.name.startswith(_INTERNAL):
+            elif item.name.startswith(EMBEDDED_PREFIX):
                 raise self._error(f"{item.name!r} is DuckLake's own; read the file and append its rows instead")
             elif not self.rules.ignore_extra_columns:
                 raise self._error(

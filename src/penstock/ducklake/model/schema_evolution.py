@@ -15,19 +15,12 @@ from penstock.ducklake.model.column_defaults import (
     with_default,
     with_value,
 )
+from penstock.ducklake.model.reserved_names import RESERVED_NAMES
 from penstock.ducklake.model.type_promotions import may_promote, refusal
 from penstock.errors import InvalidError, NotFoundError
 from penstock.schema.columns import Column, check_name, find_column
 from penstock.schema.columns import check_names as check_plain_names
 
-# Columns of the tables that hold inlined rows, and of the files that hold updated or merged ones.
-_RESERVED = {
-    "row_id",
-    "begin_snapshot",
-    "end_snapshot",
-    "_ducklake_internal_row_id",
-    "_ducklake_internal_snapshot_id",
-}
 _PART = re.compile(r'"((?:[^"]|"")*)"|`((?:[^`]|``)*)`|([^."`]+)')
 
 Path = str | Sequence[str]
@@ -347,7 +340,7 @@ def _check_free(name: str, siblings: Iterable[Column], place: str) -> None:
 
 
 def _check_reserved(name: str) -> None:
-    if name.lower() in _RESERVED:
+    if name.lower() in RESERVED_NAMES:
         raise InvalidError(
             f"column name {name!r} is reserved by DuckLake for inlined rows; choose another, or set the option "
             "data_inlining_row_limit to 0 first"

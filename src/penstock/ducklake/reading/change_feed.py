@@ -19,13 +19,15 @@ from penstock.ducklake.catalog.changed_files import (
     SnapshotSpan,
 )
 from penstock.ducklake.model.files import FileGroup
-from penstock.ducklake.reading.deleted_positions import DELETED_IN, deleted_positions
-from penstock.ducklake.reading.deleted_positions import FILE as DELETED_FILE
-from penstock.ducklake.reading.deleted_positions import POSITION as DELETED_POSITION
+from penstock.ducklake.reading.deleted_positions import (
+    DELETED_FILE,
+    DELETED_IN,
+    DELETED_POSITION,
+    deleted_positions,
+)
 from penstock.ducklake.reading.duckdb_rows import shown_columns, to_frame, transfer_schema
 from penstock.ducklake.reading.table_scan import (
     CHANGED_IN,
-    EMBEDDED_SNAPSHOT,
     FILE,
     POSITION,
     BranchRows,
@@ -34,6 +36,7 @@ from penstock.ducklake.reading.table_scan import (
     row_id,
     without_rows,
 )
+from penstock.schema.embedded_columns import EMBEDDED_SNAPSHOT_ID
 from penstock.spark.expressions import spark_quoted
 
 Feed = Literal["changes", "insertions", "deletions"]
@@ -142,7 +145,7 @@ def _frame(rows: DataFrame, snapshot: SparkColumn, number: SparkColumn, shown: S
 def _of_inserted_files(changed: FeedRows, rows: BranchRows, group: FileGroup) -> DataFrame:
     """Without the rows of other snapshots, and without those that their own snapshot deleted."""
     frame, span = rows.frame, changed.span
-    snapshot = F.col(EMBEDDED_SNAPSHOT if group.partial else CHANGED_IN)
+    snapshot = F.col(EMBEDDED_SNAPSHOT_ID if group.partial else CHANGED_IN)
     if group.partial:
         frame = frame.where(snapshot.between(span.first, span.last) & ~snapshot.isin(*span.rewritten))
     if group.deleted:

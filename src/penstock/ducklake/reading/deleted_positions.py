@@ -17,13 +17,17 @@ from penstock.ducklake.model.files import DeleteFile, DeleteKind
 from penstock.ducklake.reading.duckdb_reader import read_positions
 from penstock.ducklake.reading.file_planner import FilePlanner
 from penstock.errors import UnsupportedError
+from penstock.schema.embedded_columns import EMBEDDED_SNAPSHOT_ID
 from penstock.spark.jvm import file_index
 from penstock.spark.relation import file_records, file_rows, parquet_rows
 from penstock.spark.workers import map_in_workers
 
-FILE, POSITION, DELETED_IN = "_penstock_deleted_file", "_penstock_deleted_position", "_penstock_deleted_in"
-_EMBEDDED = "_ducklake_internal_snapshot_id"
-_POSITIONS = T.StructType([T.StructField(name, T.LongType()) for name in (FILE, POSITION, DELETED_IN)])
+DELETED_FILE, DELETED_POSITION, DELETED_IN = (
+    "_penstock_deleted_file",
+    "_penstock_deleted_position",
+    "_penstock_deleted_in",
+)
+_POSITIONS = T.StructType([T.StructField(name, T.LongType()) for name in (DELETED_FILE, DELETED_POSITION, DELETED_IN)])
 _BEGIN = "_penstock_begin"
 _BYTES_PER_POSITION = 16
 
@@ -39,7 +43,7 @@ def deleted_positions(
 
     `leader` is the index of the data files: the filters over their rows choose the delete files too.
     """
-    parts = [_Source(spark, planner, leader, kinds, kind).positions() for kind in kinds]
+    parts = [_DeleteFileReader(spark, planner, leader, kinds, kind).positions() for kind in kinds]
     if inlined:
         columns = [pa.array(values, pa.int64()) for values in zip(*inlined, strict=True)]
         rows = pa.table(columns, names=_POSITIONS.names)
@@ -48,7 +52,7 @@ def deleted_positions(
 
 
 @dataclass(frozen=True)
-class _Source:
+class _DeleteFileReader:
     """Reads the delete files of one kind, of those that there were when the scan was made."""
 
     spark: SparkSession
@@ -70,13 +74,13 @@ class _Source:
 
     def _from_parquet(self, version: int) -> DataFrame:
         """Read by name, so that a third column of another writer is ignored and a missing snapshot id is NULL."""
-        constants = T.StructType([T.StructField(name, T.LongType()) for name in (FILE, _BEGIN)])
+        constants = T.StructType([T.StructField(name, T.LongType()) for name in (DELETED_FILE, _BEGIN)])
         index = self._index(constants, lambda file: (file.data_file_id, file.begin_snapshot))
-        schema = T.StructType([T.StructField("pos", T.LongType()), T.StructField(_EMBEDDED, T.LongType())])
+        schema = T.StructType([T.StructField("pos", T.LongType()), T.StructField(EMBEDDED_SNAPSHOT_ID, T.LongType())])
         frame = parquet_rows(self.spark, index, schema)
-        shown = frame.where(F.col(_EMBEDDED).isNull() | (F.col(_EMBEDDED) <= version))
-        deleted_in = F.coalesce(F.col(_EMBEDDED), F.col(_BEGIN)).alias(DELETED_IN)
-        return shown.select(FILE, F.col("pos").alias(POSITION), deleted_in)
+        shown = frame.where(F.col(EMBEDDED_SNAPSHOT_ID).isNull() | (F.col(EMBEDDED_SNAPSHOT_ID) <= version))
+        deleted_in = F.coalesce(F.col(EMBEDDED_SNAPSHOT_ID), F.col(_BEGIN)).alias(DELETED_IN)
+        return shown.select(DELETED_FILE, F.col("pos").alias(DELETED_POSITION), deleted_in)
 
     def _read_in_python(
         self, seal: Seal, read: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]

@@ -14,7 +14,8 @@ from penstock.ducklake.files.sealed_keys import Seal
 from penstock.ducklake.model.files import DataFile
 from penstock.ducklake.reading.column_layout import ColumnLayout
 from penstock.ducklake.reading.duckdb_rows import in_spark_arrow_types
-from penstock.storage.duckdb_files import connect, read_parquet
+from penstock.schema.embedded_columns import EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT_ID
+from penstock.storage.duckdb_files import connect_duckdb, read_parquet
 from penstock.storage.duckdb_sql import duckdb_quoted, select_list
 
 DUCKDB_FILE = (
@@ -27,7 +28,6 @@ DUCKDB_FILE = (
     .add("select", T.StringType())
 )
 _BATCH_ROWS = 65536
-_EMBEDDED = ("_ducklake_internal_row_id", "_ducklake_internal_snapshot_id")
 Reader = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -43,7 +43,9 @@ def read_rows(schema: T.StructType, seal: Seal) -> Reader:
     """A reader of rows: `v0, v1, ...`, file, row id start, changed in, position, embedded row id and snapshot id."""
 
     def rows(columns: set[str], job: dict[str, Any]) -> str:
-        embedded = [name if name in columns else "CAST(NULL AS BIGINT)" for name in _EMBEDDED]
+        embedded = [
+            name if name in columns else "CAST(NULL AS BIGINT)" for name in (EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT_ID)
+        ]
         constants = ", ".join(_bigint(job[name]) for name in ("file", "row_id_start", "changed_in"))
         return f"{job['select']}, {constants}, file_row_number, {', '.join(embedded)}"
 
@@ -55,11 +57,11 @@ def read_positions(version: int, schema: T.StructType, seal: Seal) -> Reader:
 
     def positions(columns: set[str], job: dict[str, Any]) -> str:
         begin = _bigint(job["begin"])
-        deleted_in = f"coalesce({_EMBEDDED[1]}, {begin})" if _EMBEDDED[1] in columns else begin
+        deleted_in = f"coalesce({EMBEDDED_SNAPSHOT_ID}, {begin})" if EMBEDDED_SNAPSHOT_ID in columns else begin
         return f"{_bigint(job['file'])}, pos, {deleted_in}"
 
     def where(columns: set[str]) -> str:
-        return f"coalesce({_EMBEDDED[1]}, 0) <= {version}" if _EMBEDDED[1] in columns else "true"
+        return f"coalesce({EMBEDDED_SNAPSHOT_ID}, 0) <= {version}" if EMBEDDED_SNAPSHOT_ID in columns else "true"
 
     return _reader(schema, seal, positions, where)
 
@@ -75,7 +77,7 @@ def _reader(
     where: Callable[[set[str]], str] = lambda columns: "true",
 ) -> Reader:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        connection = connect()
+        connection = connect_duckdb()
         for batch in batches:
             for job in batch.to_pylist():
                 source = read_parquet(connection, job["location"], seal.open(job["key"], job["location"]))

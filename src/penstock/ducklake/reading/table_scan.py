@@ -24,9 +24,7 @@ from penstock.ducklake.files.sealed_keys import Seal
 from penstock.ducklake.model.files import DataFile, DeleteKind, FileGroup, MappedField
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.reading.column_layout import ColumnLayout, shown_schema
-from penstock.ducklake.reading.deleted_positions import FILE as DELETED_FILE
-from penstock.ducklake.reading.deleted_positions import POSITION as DELETED_POSITION
-from penstock.ducklake.reading.deleted_positions import deleted_positions
+from penstock.ducklake.reading.deleted_positions import DELETED_FILE, DELETED_POSITION, deleted_positions
 from penstock.ducklake.reading.duckdb_reader import DUCKDB_FILE, duckdb_file, read_rows
 from penstock.ducklake.reading.duckdb_rows import shown_columns, to_frame, transfer_schema
 from penstock.ducklake.reading.file_planner import FilePlanner
@@ -47,6 +45,12 @@ from penstock.ducklake.transaction import Shown
 from penstock.errors import NotFoundError, UnsupportedError
 from penstock.partitioning import PartitionSpec
 from penstock.schema.columns import Column
+from penstock.schema.embedded_columns import (
+    EMBEDDED_ROW_ID,
+    EMBEDDED_ROW_ID_FIELD,
+    EMBEDDED_SNAPSHOT_ID,
+    EMBEDDED_SNAPSHOT_ID_FIELD,
+)
 from penstock.spark.jvm import file_index, query_execution
 from penstock.spark.relation import ROW_INDEX, file_rows, parquet_rows
 from penstock.spark.types import FIELD_ID
@@ -57,12 +61,14 @@ ROW_ID = "rowid"
 TARGET_NAME = "target"  # what predicates of statements may call the table
 FILE, ROW_ID_START, CHANGED_IN = "_penstock_file", "_penstock_row_id_start", "_penstock_changed_in"
 POSITION = ROW_INDEX
-EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT = "_ducklake_internal_row_id", "_ducklake_internal_snapshot_id"
 Answer = Callable[[FilePlanner], Callable[[str], str]]
 ConstantsOf = Callable[[DataFile], tuple[object, ...]]
 Files = frozenset[int] | None  # some files of a group, or all
 _BARE = -1  # no column has this id: under it are the names of columns in files without field ids
-_EMBEDDED_FIELD_IDS = {EMBEDDED_ROW_ID: 2147483540, EMBEDDED_SNAPSHOT: 2147483539}
+_EMBEDDED_FIELD_IDS = {
+    EMBEDDED_ROW_ID: EMBEDDED_ROW_ID_FIELD,
+    EMBEDDED_SNAPSHOT_ID: EMBEDDED_SNAPSHOT_ID_FIELD,
+}
 
 
 @dataclass(frozen=True)
@@ -273,7 +279,7 @@ class TableScan:
                 schema.add(_with_default(reading.read_field(column), column, reading))
         if self._numbered(group):
             schema.add(POSITION, T.LongType())
-        for name in [EMBEDDED_ROW_ID] * self.row_ids + [EMBEDDED_SNAPSHOT] * group.partial:
+        for name in [EMBEDDED_ROW_ID] * self.row_ids + [EMBEDDED_SNAPSHOT_ID] * group.partial:
             metadata = {FIELD_ID: _EMBEDDED_FIELD_IDS[name]} if reading.by_field_id else {}
             schema.add(T.StructField(name, T.LongType(), True, metadata))
         return schema
@@ -287,7 +293,7 @@ class TableScan:
         seal = Seal()
         planner = self._planner(group, carried, lambda file: duckdb_file(file, self.layout, seal))
         index = self._index(answer(planner), DUCKDB_FILE, {}, group)
-        others = (FILE, ROW_ID_START, CHANGED_IN, POSITION, EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT)
+        others = (FILE, ROW_ID_START, CHANGED_IN, POSITION, EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT_ID)
         schema = transfer_schema(self.layout.columns, self.layout.nanoseconds, others)
         rows = map_in_workers(file_rows(self.spark, index), read_rows(schema, seal), schema)
         return BranchRows(rows, shown_columns(self.layout.columns, self.layout.nanoseconds), planner, index)
@@ -296,7 +302,7 @@ class TableScan:
         """Without the rows that the snapshot does not show, and with row ids where asked for."""
         frame, shown = rows.frame, list(rows.shown)
         if group.partial:
-            frame = frame.where(F.col(EMBEDDED_SNAPSHOT) <= self.scope.version)
+            frame = frame.where(F.col(EMBEDDED_SNAPSHOT_ID) <= self.scope.version)
         if group.deleted:
             kinds, inlined = contents.delete_kinds[group], contents.inlined_deletes
             frame = without_rows(frame, deleted_positions(self.spark, rows.planner, rows.index, kinds, inlined))

@@ -88,17 +88,17 @@ class _DescribeJob:
             return error
 
 
-def add(
+def add_files(
     transaction: Transaction, spark: SparkSession, target: WriteTarget, paths: Sequence[str], rules: MatchingRules
 ) -> None:
     """Stage files, whose footers Spark's tasks read. Files without rows are left out, as the extension does it."""
     located = [file for path in paths for file in named_files(_located(path))]
     _check_new(transaction, target, located)
     files = _described(spark, located, _DescribeJob(target.columns, rules))
-    link(transaction, target, files)
+    stage_matched_files(transaction, target, files)
 
 
-def link(transaction: Transaction, target: WriteTarget, files: Sequence[ForeignFile]) -> None:
+def stage_matched_files(transaction: Transaction, target: WriteTarget, files: Sequence[ForeignFile]) -> None:
     """Stage files that are matched with the table's columns."""
     with_rows = [file for file in files if file.record_count]
     if with_rows:
@@ -132,7 +132,7 @@ def add_delta(transaction: Transaction, spark: SparkSession, target: WriteTarget
     # Where Penstock may not write to the table, it may not vacuum it either.
     with suppress(UnsupportedError, PermissionError):
         source.note_link(f"{transaction.catalog.database.location} {target.info.full_name}")
-    link(transaction, target, files)
+    stage_matched_files(transaction, target, files)
 
 
 def _located(path: str) -> str:

@@ -24,7 +24,7 @@ def calculator() -> duckdb.DuckDBPyConnection:
     return duckdb.connect()
 
 
-def printed(sql: str) -> str:
+def printed_expression(sql: str) -> str:
     """An expression as DuckDB prints it; names may stand in backticks too."""
     parts = _QUOTED.split(sql)
     parts[1::2] = (quoted_name(part[1:-1].replace("``", "`")) if part[0] == "`" else part for part in parts[1::2])
@@ -33,7 +33,7 @@ def printed(sql: str) -> str:
         expression = str(duckdb.SQLExpression(text))
     except duckdb.Error as error:
         raise InvalidError(f"{sql!r} is not an expression: {str(error).splitlines()[0]}") from None
-    named = next((node["alias"] for node in nodes(text)), "")
+    named = next((node["alias"] for node in expression_nodes(text)), "")
     if named:
         raise InvalidError(f"{sql!r} is not an expression: it goes on with {named!r}")
     return expression
@@ -54,14 +54,14 @@ def _spark_quoted(part: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def nodes(sql: str) -> list[Node]:
+def expression_nodes(sql: str) -> list[Node]:
     """Every node of an expression's tree; none where DuckDB cannot read it."""
     return list(_walk(_select_list(_tree(sql))))
 
 
 def column_paths(sql: str) -> list[tuple[str, ...]]:
     """The columns that an expression names, by their parts: ("s", "a") is the field a of s."""
-    return [tuple(node["column_names"]) for node in nodes(sql) if node["class"] == "COLUMN_REF"]
+    return [tuple(node["column_names"]) for node in expression_nodes(sql) if node["class"] == "COLUMN_REF"]
 
 
 def with_renamed_column(sql: str, old: str, new: str) -> str:
@@ -94,7 +94,7 @@ def without_catalogs(sql: str, schemas: Collection[str]) -> str:
 
 def function_names(sql: str) -> set[str]:
     """The names of the functions that an expression calls, in lower case."""
-    return {node["function_name"].lower() for node in nodes(sql) if node["class"] == "FUNCTION"}
+    return {node["function_name"].lower() for node in expression_nodes(sql) if node["class"] == "FUNCTION"}
 
 
 def _tree(sql: str) -> Any:

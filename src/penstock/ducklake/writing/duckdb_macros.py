@@ -9,7 +9,12 @@ import duckdb
 
 from penstock.ducklake.model.column_defaults import DIALECT
 from penstock.ducklake.model.objects import Macro, MacroImplementation, MacroParameter
-from penstock.ducklake.writing.duckdb_expressions import calculator, function_names, printed, without_catalogs
+from penstock.ducklake.writing.duckdb_expressions import (
+    calculator,
+    function_names,
+    printed_expression,
+    without_catalogs,
+)
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.schema.types import parse_type
@@ -40,7 +45,7 @@ def check_macro(name: str, implementation: MacroImplementation) -> None:
         check_query(implementation.sql, what)
     else:
         try:
-            printed(implementation.sql)
+            printed_expression(implementation.sql)
         except InvalidError as error:
             raise InvalidError(f"{what}: {error}") from None
     names = [parameter.name.lower() for parameter in implementation.parameters]

@@ -25,12 +25,13 @@ from penstock.ducklake.model.column_defaults import (
     literal_default,
 )
 from penstock.ducklake.reading.initial_defaults import default_sql
-from penstock.ducklake.writing.duckdb_expressions import calculator, nodes
+from penstock.ducklake.writing.duckdb_expressions import calculator, expression_nodes
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
-from penstock.spark.column_assignment import carried_type
+from penstock.spark.column_assignment import writer_type
 from penstock.spark.types import shown_type
+from penstock.spark.versions import session_time_zone
 from penstock.storage.duckdb_sql import duckdb_type, text_literal
 
 _INSTANTS = ("timestamptz", "timestamp", "timestamp_ns", "timestamp_ms", "timestamp_s", "date")
@@ -100,7 +101,7 @@ def default_of(spark: SparkSession, column: Column, sql: str, *, existing_rows: 
             "types; leave the default out"
         )
     if constant is not None:
-        return _kept(constant, column, sql, existing_rows, _time_zone(spark))
+        return _kept(constant, column, sql, existing_rows, session_time_zone(spark))
     if existing_rows:
         raise InvalidError(
             f"column {column.name} cannot be added with the default {sql}, which is not constant: the rows that exist "
@@ -111,8 +112,8 @@ def default_of(spark: SparkSession, column: Column, sql: str, *, existing_rows: 
 
 def default_values(spark: SparkSession, columns: Sequence[Column]) -> list[SparkColumn]:
     """The values that a row takes in these columns when it does not give them."""
-    zone = _time_zone(spark)
-    return [F.expr(default_expression(column, zone)).cast(carried_type(column)) for column in columns]
+    zone = session_time_zone(spark)
+    return [F.expr(default_expression(column, zone)).cast(writer_type(column)) for column in columns]
 
 
 def default_expression(column: Column, time_zone: str = "UTC") -> str:
@@ -263,7 +264,7 @@ def _spark_literal(column: Column, sql: str, time_zone: str) -> str:
 
 def _is_pure(sql: str) -> bool:
     """Whether a DuckDB expression has the same value at all times."""
-    tree = nodes(sql)
+    tree = expression_nodes(sql)
     functions = {node["function_name"]: node["children"] for node in tree if node["class"] == "FUNCTION"}
     with _calculator("UTC") as connection:
         stable = connection.execute(
@@ -285,8 +286,3 @@ def _calculator(time_zone: str) -> duckdb.DuckDBPyConnection:
 
 def _reason(error: Exception) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-
-
-def _time_zone(spark: SparkSession) -> str:
-    zone = spark.conf.get("spark.sql.session.timeZone")
-    return zone or "UTC"

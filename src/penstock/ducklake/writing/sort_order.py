@@ -19,7 +19,7 @@ from penstock.ducklake.writing.duckdb_expressions import (
     calculator,
     column_paths,
     function_names,
-    printed,
+    printed_expression,
     spark_sql,
     with_renamed_column,
     without_catalogs,
@@ -50,7 +50,9 @@ def parse_sort_key(text: str) -> SortKey:
             f"{text!r} is not a sort key; write a column or an expression, ASC or DESC, NULLS FIRST or LAST"
         )
     direction = (match["direction"] or "ASC").upper()
-    return SortKey(printed(match["expression"]), DIALECT, direction, f"NULLS_{(match['nulls'] or 'LAST').upper()}")
+    return SortKey(
+        printed_expression(match["expression"]), DIALECT, direction, f"NULLS_{(match['nulls'] or 'LAST').upper()}"
+    )
 
 
 def plain_column(expression: str, columns: Sequence[Column]) -> Column | None:

@@ -14,16 +14,16 @@ import pyarrow.compute as pc
 
 from penstock.errors import InvalidError, PenstockError
 from penstock.schema.columns import Column
+from penstock.schema.embedded_columns import EMBEDDED_ROW_ID, EMBEDDED_ROW_ID_FIELD
 from penstock.schema.statistics import WrittenFile
-from penstock.storage.duckdb_files import connect, enable_decryption
+from penstock.storage.duckdb_files import connect_duckdb, enable_decryption
 from penstock.storage.duckdb_sql import duckdb_quoted, stored_list, text_literal
 from penstock.storage.filesystems import upload_file
 from penstock.storage.parquet.duckdb_statistics import DuckDBStatistics
 from penstock.storage.parquet.files import OpenFile, PartitionValues
 from penstock.storage.parquet.leaves import leaves
 from penstock.storage.parquet.plan import WritePlan
-from penstock.storage.parquet.schema import ROW_ID, ROW_ID_FIELD
-from penstock.storage.parquet.values import check_not_null, sample, well_known_binary
+from penstock.storage.parquet.values import check_not_null, sample_text, well_known_binary
 from penstock.storage.paths import is_local
 
 _KEY = "file_key"
@@ -98,7 +98,7 @@ class DuckDBFile(OpenFile):
         options = self.plan.options
         ids = [_field_id(column) for column in self.plan.columns]
         if self.plan.row_ids:
-            ids.append(f"{text_literal(ROW_ID)}: {ROW_ID_FIELD}")
+            ids.append(f"{text_literal(EMBEDDED_ROW_ID)}: {EMBEDDED_ROW_ID_FIELD}")
         parts = [
             "FORMAT parquet",
             f"COMPRESSION {options.compression}",
@@ -117,7 +117,7 @@ class DuckDBFile(OpenFile):
 
 @cache
 def _connection(encrypted: bool) -> duckdb.DuckDBPyConnection:
-    connection = connect()
+    connection = connect_duckdb()
     connection.execute("SET threads = 1")  # a task has one core
     if encrypted:
         enable_decryption(connection)
@@ -138,7 +138,7 @@ def _select(plan: WritePlan, rows: pa.Table, positions: range | None = None) -> 
     chosen = range(len(plan.columns)) if positions is None else positions
     items = [_item(plan.columns[position], position, rows) for position in chosen]
     if plan.row_ids and positions is None:
-        items.append(f"v{len(plan.columns)} AS {duckdb_quoted(ROW_ID)}")
+        items.append(f"v{len(plan.columns)} AS {duckdb_quoted(EMBEDDED_ROW_ID)}")
     return f"SELECT {', '.join(items)} FROM rows"
 
 
@@ -184,7 +184,7 @@ def _check_intervals(name: str, values: pa.Array) -> None:
     for part in values.flatten():
         negative = pc.less(part, pa.scalar(0, part.type))
         if pc.any(negative).as_py():
-            bad = sample(values.filter(negative)[0])
+            bad = sample_text(values.filter(negative)[0])
             raise InvalidError(f"column {name!r} is interval: {bad} does not fit (Parquet has no negative intervals)")
 
 
@@ -202,7 +202,7 @@ def _explained(
             first = part.slice(0, half)
             part = first if _failure(connection, plan, first, position) else part.slice(half)
         bad: Any = part.column(position)[0]
-        return InvalidError(f"column {column.name!r} is {column.type}: {sample(bad)} does not fit ({reason})")
+        return InvalidError(f"column {column.name!r} is {column.type}: {sample_text(bad)} does not fit ({reason})")
     return PenstockError(f"DuckDB cannot write {plan.directory}: {_first_line(error)}")
 
 

@@ -105,7 +105,8 @@ class ArrowFile(OpenFile):
         self._writer.close()
         self._sink.close()
         [footer] = self._footers
-        size, footer_size = file_sizes(self.location)
+        with open_file(self.location) as written:
+            size, footer_size = file_sizes(written)
         return WrittenFile(
             path=self.path,
             record_count=footer.num_rows,
@@ -124,8 +125,7 @@ class ArrowFile(OpenFile):
         super().abandon()
 
 
-def file_sizes(location: str) -> tuple[int, int]:
-    """The size of a Parquet file, and that of its footer: the number before its last four bytes."""
-    with open_file(location) as file:
-        size: int = file.size()
-        return size, int.from_bytes(file.read_at(4, size - 8), "little")
+def file_sizes(file: pa.NativeFile) -> tuple[int, int]:
+    """The size of an open Parquet file, and that of its footer: the number before its last four bytes."""
+    size: int = file.size()
+    return size, int.from_bytes(file.read_at(4, size - 8), "little")

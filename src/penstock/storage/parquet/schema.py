@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.schema.columns import Column
+from penstock.schema.embedded_columns import EMBEDDED_ROW_ID, EMBEDDED_ROW_ID_FIELD
 
-ROW_ID, ROW_ID_FIELD = "_ducklake_internal_row_id", 2147483540
 # PyArrow has no annotation for these in Parquet, and readers would take them for something else.
 DUCKDB_ONLY = ("variant", "interval", "timetz")
 
@@ -64,7 +64,7 @@ def file_schema(columns: Iterable[Column], row_ids: bool, *, ids: bool = True) -
     """The schema of a file that PyArrow writes, without field ids where the table has none."""
     fields = [file_field(column, ids) for column in columns]
     if row_ids:
-        fields.append(_field(ROW_ID, pa.int64(), ROW_ID_FIELD))
+        fields.append(_field(EMBEDDED_ROW_ID, pa.int64(), EMBEDDED_ROW_ID_FIELD))
     return pa.schema(fields)
 
 

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from penstock.schema.columns import Column
-from penstock.storage.duckdb_files import connect
+from penstock.storage.duckdb_files import connect_duckdb
 from penstock.storage.duckdb_sql import duckdb_quoted, duckdb_type, stored_list, text_literal
 
 
@@ -39,7 +39,7 @@ class SortExpressions:
         """Why DuckDB cannot compute them either, if it cannot."""
         definition = ", ".join(f"{duckdb_quoted(column.name)} {duckdb_type(column)}" for _, column in self.columns)
         try:
-            with connect() as connection:
+            with connect_duckdb() as connection:
                 for statement in self.macros:
                     connection.execute(statement)
                 connection.execute(f"CREATE TEMP TABLE penstock_rows ({definition or 'x INT'})")
@@ -52,7 +52,7 @@ class SortExpressions:
 
 @cache
 def _connection(macros: tuple[str, ...]) -> Any:
-    connection = connect()
+    connection = connect_duckdb()
     connection.execute("SET threads = 1")  # a task has one core
     for statement in macros:
         connection.execute(statement)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from penstock.errors import InvalidError
 from penstock.partitioning.arrow import in_units, instants
 from penstock.schema.columns import Column
-from penstock.storage.duckdb_files import connect
+from penstock.storage.duckdb_files import connect_duckdb
 from penstock.storage.parquet.schema import WellKnownBinary, file_field, file_type
 
 _UUID = re.compile(r"\{?[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}\}?", re.IGNORECASE)
@@ -31,7 +31,7 @@ def check_not_null(columns: Sequence[Column], rows: pa.Table) -> None:
         if column.nulls_allowed or not values.null_count:
             continue
         bad = rows.slice(pc.index(pc.is_null(values), True).as_py(), 1)
-        row = ", ".join(f"{item.name}: {sample(bad.column(i)[0])}" for i, item in enumerate(columns))
+        row = ", ".join(f"{item.name}: {sample_text(bad.column(i)[0])}" for i, item in enumerate(columns))
         raise InvalidError(
             f"column {column.name!r} is NOT NULL, but {values.null_count} of {len(values)} rows have no value for it, "
             f"such as ({_shortened(row)})"
@@ -89,7 +89,9 @@ def _checked(column: Column, array: pa.Array, path: str) -> pa.Array:
         return convert(column, array)
     except (pa.ArrowException, ValueError) as error:
         bad = _first_bad(lambda part: convert(column, part), array)
-        raise InvalidError(f"column {path!r} is {column.type}: {sample(bad)} does not fit ({_reason(error)})") from None
+        raise InvalidError(
+            f"column {path!r} is {column.type}: {sample_text(bad)} does not fit ({_reason(error)})"
+        ) from None
 
 
 def _first_bad(convert: Callable[[pa.Array], object], array: pa.Array) -> Any:
@@ -105,7 +107,7 @@ def _first_bad(convert: Callable[[pa.Array], object], array: pa.Array) -> Any:
     return array[0]
 
 
-def sample(value: Any) -> str:
+def sample_text(value: Any) -> str:
     """A value as an error message shows it."""
     try:
         text = repr(value.as_py())
@@ -158,7 +160,7 @@ def _json(column: Column, array: pa.Array) -> pa.Array:
 
 @cache
 def _calculator() -> Any:
-    return connect()
+    return connect_duckdb()
 
 
 def _geometry(column: Column, array: pa.Array) -> pa.Array:

@@ -53,7 +53,7 @@ class StagedDatabase(Database):
 
     @contextmanager
     def _ended(self) -> Iterator[None]:
-        """The transaction, with the rows that end. Another writer may be changing the same ones: then once more."""
+        """Open a transaction with the staged ends of rows; again, where another writer is changing the same ones."""
         # By now others, or this transaction itself, may have ended them for good.
         which = f"(end_snapshot IS NULL OR end_snapshot > {self.staging.base.id})"
         for attempt in range(1, _ATTEMPTS + 1):
@@ -73,7 +73,7 @@ class StagedDatabase(Database):
             known.update({**first_row_ids(self.inner, self.staging), **known})
 
     def _add(self, sql: str) -> None:
-        """Rows that are only added stand in nobody's way: they wait for a question about their table."""
+        """Add the staged rows of the tables that a query names: those that are only added need not be there before."""
         assert self._added is not None
         for table in set(_CATALOG_TABLE.findall(sql)) - self._added:
             add_rows(self.inner, self.staging, table, _as_it_is, self.staging.shown_row_ids)

@@ -9,8 +9,8 @@ from penstock.ducklake.catalog.catalog_tables import TABLES
 from penstock.ducklake.catalog.commits.provisional_ids import FIRST_PROVISIONAL
 from penstock.ducklake.catalog.commits.staging import CatalogRow, Ending, Staging
 from penstock.ducklake.catalog.databases import Database, Row
+from penstock.ducklake.catalog.id_lists import id_lists
 
-_MOST_NUMBERS = 5000  # in one statement
 Real = Callable[[Any], Any]
 
 
@@ -61,8 +61,6 @@ def _end(database: Database, ending: Ending, snapshot: int, real: Real, which: s
     if not lists:
         database.execute(sql, parameters)
         return
-    [(name, numbers)] = lists.items()
-    ordered = sorted(real(number) for number in numbers)
-    for start in range(0, len(ordered), _MOST_NUMBERS):
-        listed = ", ".join(map(str, ordered[start : start + _MOST_NUMBERS]))
+    [(name, ids)] = lists.items()
+    for listed in id_lists(map(real, ids)):
         database.execute(f"{sql} AND {database.identifier(name)} IN ({listed})", parameters)

@@ -193,13 +193,13 @@ class Database(ABC):
             self._roll_back()
 
     def _asked(self, ask: Callable[[], _Answer]) -> _Answer:
-        """The answer to a question, or the beginning of a transaction: what may be said twice."""
+        """Run what may be run twice: a query, or the beginning of a transaction."""
         with self._explained():
             return ask()
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """What the driver raises, as an error that says what to do."""
+        """Raise what the driver raises as an error that says what to do."""
         try:
             yield
         except self.errors as error:
@@ -211,7 +211,7 @@ class Database(ABC):
         )
 
     def _said(self, error: Exception) -> str:
-        """The driver's words in one line."""
+        """The driver's message in one line."""
         return " ".join(str(error).split())
 
     def _is_broken(self, error: Exception) -> bool:
