@@ -40,7 +40,7 @@ def sections(text: str) -> dict[str, str]:
     return {parts[i + 1]: parts[i + 2] for i in range(1, len(parts), 3)}
 
 
-@pytest.mark.parametrize("function", functions())
+@pytest.mark.parametrize("function", list(functions()))
 def test_what_users_call_is_documented(function: Any) -> None:
     text = inspect.getdoc(function)
     assert text, "there is no docstring"
