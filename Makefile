@@ -36,10 +36,11 @@ format: setup ## let ruff rewrite the code
 
 setup: $(STAMP) ## make the virtual environment
 
+# The lock is complete, so nothing has to be resolved; modules are compiled when they are first imported.
 $(STAMP): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Penstock needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-compile --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[dev]' --constraint requirements.lock
 	touch $@
 

@@ -29,7 +29,8 @@ def ingredients(table: Table, version: int, directory: Path, *, row_ids: bool) -
     with shown.database.consistent():
         scan = table._scan(shown, row_ids=row_ids)
         contents = scan.contents()
-        files = [_group(scan, contents, group, directory) for group in contents.groups]
+        # In no order, as the rows: PostgreSQL sorts NULLs last.
+        files = _sorted(_group(scan, contents, group, directory) for group in contents.groups)
     scope = scan.scope
     known = (scope.table_id, _place(scope.table_path, directory), scope.at, scope.seen_snapshot, scope.next_file_id,
              scope.eras, scope.inlined_deletes, scope.has_variants, scope.milliseconds)  # fmt: skip
