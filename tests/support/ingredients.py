@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from penstock import Table
 from penstock.ducklake.model.files import DataFile, DeleteFile, FileGroup
-from penstock.ducklake.reading.table_scan import Contents, TableScan
+from penstock.ducklake.reading.table_scan import TableContents, TableScan
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -40,7 +40,7 @@ def ingredients(table: Table, version: int, directory: Path, *, row_ids: bool) -
     return repr((known, scan.layout, scan.specs, row_ids, files, deletes, inlined, mappings))
 
 
-def _group(scan: TableScan, contents: Contents, group: FileGroup, directory: Path) -> object:
+def _group(scan: TableScan, contents: TableContents, group: FileGroup, directory: Path) -> object:
     kinds = contents.delete_kinds.get(group, ())
     data = scan.scope.data_files(group)
     deletes = scan.scope.delete_files(group, kinds) if group.deleted else []
