@@ -280,4 +280,4 @@ def test_rows_do_not_visit_the_driver(shared: Catalog) -> None:
     """
     run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr[-3000:]
-    assert f"rows {ROWS - ROWS // 3}" in run.stdout
+    assert f"rows {ROWS * 2 // 3}" in run.stdout

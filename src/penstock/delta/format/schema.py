@@ -14,9 +14,9 @@ from penstock.delta.format.actions import Metadata
 from penstock.errors import InvalidError, NotFoundError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.spark.schemas import SchemaLike, columns_of, struct_of
+from penstock.spark.types import FIELD_ID
 
 _PHYSICAL_NAME, _MAPPING_ID = "delta.columnMapping.physicalName", "delta.columnMapping.id"
-_FIELD_ID = "parquet.field.id"
 BOUNDED_TEXT = "__CHAR_VARCHAR_TYPE_STRING"  # Spark's key for the declared type of a column that is stored as a string
 _PRIMITIVE = (
     *(T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType, T.BooleanType),
@@ -92,7 +92,7 @@ class TableSchema:
         ]
 
     def _physical(self, field: T.StructField) -> T.StructField:
-        metadata = {_FIELD_ID: field.metadata[_MAPPING_ID]} if self.mapping == "id" else {}
+        metadata = {FIELD_ID: field.metadata[_MAPPING_ID]} if self.mapping == "id" else {}
         return T.StructField(self.physical_name(field), self._physical_type(field.dataType), True, metadata)
 
     def _physical_type(self, kind: T.DataType) -> T.DataType:
