@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+import penstock
 from penstock.ducklake.model.column_defaults import with_default
 from penstock.ducklake.model.schema_evolution import column_rows
 from penstock.ducklake.reading.row_conversion import Reading
@@ -147,6 +148,24 @@ def test_what_only_duckdb_computes(spark: SparkSession) -> None:
         assert column.default_value_type == "expression"
         with pytest.raises(UnsupportedError, match=r"default of column c, the duckdb expression .* give the column"):
             default_expression(column)
+
+
+def test_rows_that_give_a_column_need_no_default(duckdb_catalog: Catalog, spark: SparkSession) -> None:
+    """Where Spark cannot compute it, only inserts that leave the column out are refused."""
+    rows = spark.sql("SELECT 1 AS id, 'x' AS c")
+    with penstock.attach(duckdb_catalog.uri, data_path=duckdb_catalog.data_path, spark=spark) as lake:
+        table = lake.create_table("t", "id INT, c STRING DEFAULT version()")
+        table.append(rows)
+        table.append(rows.select("c", "id"), by_name=True)
+        table.merge(rows.withColumn("id", F.lit(2)), "id").when_not_matched_insert().execute()
+        with pytest.raises(UnsupportedError, match="give the column in the rows to insert"):
+            table.append(rows.select("id"), by_name=True)
+        with pytest.raises(UnsupportedError, match="give the column in the rows to insert"):
+            table.merge(rows, "id").when_not_matched_insert({"id": "3"}).execute()
+        with pytest.raises(InvalidError, match="no column 'other'"):
+            table.append(rows.withColumnRenamed("c", "other"), by_name=True)
+    with duckdb_catalog.reference() as reference:
+        assert sorted(reference.rows("FROM t")) == [(1, "x"), (1, "x"), (2, "x")]
 
 
 def test_columns_that_are_added_need_constants(spark: SparkSession) -> None:

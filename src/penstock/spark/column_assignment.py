@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,22 +26,21 @@ def assigned_rows(
     table: str,
     *,
     by_name: bool,
-    defaults: Sequence[SparkColumn] | None = None,
+    default: Callable[[Column], SparkColumn] | None = None,
 ) -> DataFrame:
     """Convert the rows to exactly the table's columns, under its names and in the types they are shown as.
 
-    By position, as SQL's INSERT; or by name, where columns that are not given take their `defaults`, or NULL.
+    By position, as SQL's INSERT; or by name, where a column that is not given takes its `default`, or NULL.
     Geometries are given on as WKB, which is how they cross into Arrow.
     """
     sources = _by_name(frame, columns, table) if by_name else _by_position(frame, columns, table)
     assigner = _Assigner(frame.sparkSession, by_name)
-    if defaults is None:
-        defaults = [F.lit(None).cast(writer_type(column)) for column in columns]
+    default = default or _null
     given = [
-        default
+        default(column)
         if source is None
         else assigner.value(column, F.col(f"c{source}"), frame.schema[source].dataType, column.name)
-        for column, source, default in zip(columns, sources, defaults, strict=True)
+        for column, source in zip(columns, sources, strict=True)
     ]
     numbered = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
     return numbered.select(*(value.alias(f"v{i}") for i, value in enumerate(given)))
@@ -188,6 +187,10 @@ def writer_type(column: Column) -> T.DataType:
             return T.StructType([T.StructField(child.name, writer_type(child)) for child in column.children])
         case _:
             return shown_type(column)
+
+
+def _null(column: Column) -> SparkColumn:
+    return F.lit(None).cast(writer_type(column))
 
 
 _NARROWING: dict[type[T.DataType], int] = {

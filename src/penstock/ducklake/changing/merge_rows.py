@@ -24,7 +24,7 @@ from penstock.ducklake.changing.merge_keys import (
 from penstock.ducklake.changing.target_rows import ROW, TargetRows
 from penstock.ducklake.model.schema_evolution import find_at
 from penstock.ducklake.reading.table_scan import FILE
-from penstock.ducklake.writing.insert_defaults import default_values
+from penstock.ducklake.writing.insert_defaults import default_value
 from penstock.errors import InvalidError
 from penstock.predicates import implied_by
 from penstock.predicates.implication import Anything, Implication
@@ -159,8 +159,8 @@ class Merging:
                 strict=True,
             )
         )
-        defaults = default_values(rows.sparkSession, self.columns)
-        return [assigned.get(c.id, default) for c, default in zip(self.columns, defaults, strict=True)]
+        spark = rows.sparkSession
+        return [assigned[c.id] if c.id in assigned else default_value(spark, c) for c in self.columns]
 
     def _values(self, clause: Clause) -> dict[str, SparkColumn]:
         """What a clause sets; without a word, all columns of the source by their names."""

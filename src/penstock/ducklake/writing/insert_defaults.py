@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,10 +109,9 @@ def default_of(spark: SparkSession, column: Column, sql: str, *, existing_rows: 
     return expression_default(_printed(column, name if name in _COMPUTED else sql))
 
 
-def default_values(spark: SparkSession, columns: Sequence[Column]) -> list[SparkColumn]:
-    """The values that a row takes in these columns when it does not give them."""
-    zone = session_time_zone(spark)
-    return [F.expr(default_expression(column, zone)).cast(writer_type(column)) for column in columns]
+def default_value(spark: SparkSession, column: Column) -> SparkColumn:
+    """The value that a row takes in a column which it does not give; an UnsupportedError if Spark cannot compute it."""
+    return F.expr(default_expression(column, session_time_zone(spark))).cast(writer_type(column))
 
 
 def default_expression(column: Column, time_zone: str = "UTC") -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
@@ -9,7 +11,7 @@ from penstock.ducklake.catalog.commits.inlined_tables import can_inline_rows
 from penstock.ducklake.catalog.commits.staged_files import add_files, add_inlined
 from penstock.ducklake.catalog.inlined_storage import inlined_statistics, rows_fit
 from penstock.ducklake.transaction import Transaction
-from penstock.ducklake.writing.insert_defaults import default_values
+from penstock.ducklake.writing.insert_defaults import default_value
 from penstock.ducklake.writing.write_target import WriteTarget, write_job_for
 from penstock.spark.column_assignment import assigned_rows
 from penstock.spark.write_job import Distribution, WriteJob, Written, run_write_job
@@ -22,8 +24,8 @@ def insert(
 ) -> None:
     """Write the rows and stage them: few of them for the catalog itself, others as files."""
     check_writable(target.columns)
-    defaults = default_values(frame.sparkSession, target.columns)
-    rows = assigned_rows(frame, target.columns, target.info.full_name, by_name=by_name, defaults=defaults)
+    default = partial(default_value, frame.sparkSession)
+    rows = assigned_rows(frame, target.columns, target.info.full_name, by_name=by_name, default=default)
     insert_assigned(transaction, target, rows, distribution)
 
 
