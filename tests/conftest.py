@@ -117,10 +117,11 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
 
 @pytest.fixture(autouse=True)
 def _interpreted(request: pytest.FixtureRequest) -> None:
-    """Interop tests are about files and catalogs: Spark compiles their queries only where a module asks for it."""
+    """Interop tests are about files and catalogs: Spark compiles their queries if they ask, and with `--full`."""
     if "spark" in request.fixturenames:
-        compiled = INTEROP not in request.path.parents or request.node.get_closest_marker("compiled") is not None
-        interpret(request.getfixturevalue("spark"), not compiled)
+        asked = request.node.get_closest_marker("compiled") is not None
+        interpreted = INTEROP in request.path.parents and not asked and not effort.is_full()
+        interpret(request.getfixturevalue("spark"), interpreted)
 
 
 @pytest.fixture(params=["duckdb", "sqlite", "postgres", "mysql"])

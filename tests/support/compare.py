@@ -98,8 +98,8 @@ def assert_history(
             return
         table = lake.table(str(name))
         made_of = ingredients(table, version, catalog.directory, row_ids=row_ids)
-        zone = spark.conf.get("spark.sql.session.timeZone")
-        depends_on = (zone, made_of, expected.columns, sorted(map(repr, expected.rows.elements())))
+        session = [spark.conf.get(name) for name in ("spark.sql.session.timeZone", "spark.sql.codegen.wholeStage")]
+        depends_on = (session, made_of, expected.columns, sorted(map(repr, expected.rows.elements())))
         if not judgements.passed(*depends_on):
             frame = table.read(version=version, row_ids=row_ids, nanoseconds="truncate")
             assert_contents(frame, expected, f"{name} at version {version}")
