@@ -89,7 +89,9 @@ def _without_catalog(item: pytest.Item) -> str:
     call = getattr(item, "callspec", None)
     if call is None or "catalog" not in call.params:
         return item.nodeid
-    return f"{item.nodeid.partition('[')[0]}{[pair for pair in call.indices.items() if pair[0] != 'catalog']}"
+    others = call.id.split("-")
+    others.remove(call.params["catalog"])
+    return f"{item.nodeid.partition('[')[0]}[{'-'.join(others)}]"
 
 
 @pytest.fixture(scope="session")

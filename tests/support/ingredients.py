@@ -34,7 +34,7 @@ def ingredients(table: Table, version: int, directory: Path, *, row_ids: bool) -
     scope = scan.scope
     known = (scope.table_id, _place(scope.table_path, directory), scope.at, scope.seen_snapshot, scope.next_file_id,
              scope.eras, scope.inlined_deletes, scope.has_variants, scope.milliseconds)  # fmt: skip
-    inlined = [(str(rows.schema), rows.to_pylist()) for rows in contents.inlined]
+    inlined = [(str(rows.schema), _sorted(rows.to_pylist())) for rows in contents.inlined]
     deletes = sorted(map(repr, contents.inlined_deletes))
     mappings = {mapping: sorted(map(repr, fields)) for mapping, fields in contents.mappings.items()}
     return repr((known, scan.layout, scan.specs, row_ids, files, deletes, inlined, mappings))
