@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Debian keeps servers in sbin, which is not on every user's PATH.
 export PATH := $(PATH):/usr/sbin:/usr/local/sbin
 
-.PHONY: help test test-all demo lint format setup mariadb java clean
+.PHONY: help test compiled test-all demo lint format setup mariadb java clean
 .DEFAULT_GOAL := help
 
 help: ## say what each target does
@@ -16,11 +16,15 @@ help: ## say what each target does
 # Tests of one file share lakes and what Spark has read. Files come in the order that tests/conftest.py gives them.
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-test: setup mariadb java lint ## set up, lint, type-check and run the tests that every change has to pass
+test: setup mariadb java lint compiled ## set up, lint, type-check and run the tests that every change has to pass
 	$(PYTEST)
 
-test-all: setup mariadb java lint ## the same with every test in full: all catalogs through Spark, slow tests, many more tries
+test-all: setup mariadb java lint compiled ## the same with every test in full: all catalogs through Spark, slow tests, many more tries
 	$(PYTEST) --full
+
+# Every Spark worker imports the package, also where PYTHONDONTWRITEBYTECODE keeps Python from keeping what it compiled.
+compiled: setup
+	@$(BIN)/python -m compileall -q src
 
 demo: setup java ## set up and run examples/demo.py
 	$(BIN)/python examples/demo.py
@@ -36,11 +40,11 @@ format: setup ## let ruff rewrite the code
 
 setup: $(STAMP) ## make the virtual environment
 
-# The lock is complete, so nothing has to be resolved; modules are compiled when they are first imported.
+# The lock is complete, so nothing has to be resolved.
 $(STAMP): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Penstock needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-deps --no-compile --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[dev]' --constraint requirements.lock
 	touch $@
 
