@@ -139,6 +139,7 @@ def test_partitions_change_and_prune(catalog: Catalog, spark: SparkSession) -> N
     assert_same_tables(catalog, spark, "t")
 
 
+@pytest.mark.compiled  # adaptive execution is what makes the files as many
 def test_files_are_as_many_as_the_rows_need(file_catalog: Catalog, spark: SparkSession) -> None:
     """Not tasks times partitions, unless that is asked for."""
     rows = spark.range(0, 4000, 1, 20).selectExpr("id", "DATE'2024-01-31' + CAST(id % 3 AS INT) AS d")
