@@ -131,7 +131,7 @@ def test_the_right_to_make_tables_is_asked_for_by_name(rights: Rights) -> None:
         grant = r"GRANT CREATE ON SCHEMA public TO guest|GRANT [A-Z, ]*CREATE ON `\w+`\.\* TO 'guest'@'localhost'"
         with Writer(rights.uri, data_path) as guest, pytest.raises(penstock.CatalogError, match=grant):
             guest.create_table("no right to its table of inlined rows")
-        database = lake._attachment.catalog.database
+        database = lake.catalog.database
         assert database.query("SELECT max(snapshot_id), count(*) FROM ducklake_snapshot") == [(1, 2)]
         assert database.query("SELECT table_name FROM ducklake_table") == [("t",)]
         assert database.query("SELECT count(*) FROM ducklake_inlined_data_tables") == [(1,)]
