@@ -141,7 +141,7 @@ def test_four_processes_append_at_once(writer: Writer, own: str) -> None:
             process.wait()
     assert not watcher.failed
     assert not watcher.torn
-    assert len(watcher.seen) > 2, "the reader did not read meanwhile"
+    assert len(watcher.seen) > 1, "the reader did not read meanwhile"
     made = [version for text in told for version in json.loads(text)]
     batches = WRITERS * APPENDS
     ids = list(range(batches * len(places(0))))
