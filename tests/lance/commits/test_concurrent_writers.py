@@ -85,11 +85,11 @@ def appender(root: str, number: int, with_spark: bool) -> None:
 
 
 class Watcher:
-    """Reads the namespace again and again: writes that it sees in part are kept."""
+    """Reads the namespace before, beside and after other writers: writes that it sees in part are kept."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._over = threading.Event()
+        self._began, self._over = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._watch)
         self.torn: list[Counter[str]] = []
         self.failed: list[BaseException] = []
@@ -97,6 +97,7 @@ class Watcher:
 
     def __enter__(self) -> Watcher:
         self._thread.start()
+        assert self._began.wait(LONGEST)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -104,12 +105,16 @@ class Watcher:
         self._thread.join(LONGEST)
 
     def _watch(self) -> None:
-        while not self._over.is_set():
+        over = False
+        while not over:
+            over = self._over.is_set()  # and one more time
             try:
                 batches = Counter(batch for _, batch, _ in self._writer.rows())
             except BaseException as error:
                 self.failed.append(error)
                 return
+            finally:
+                self._began.set()
             self.seen.add(len(batches))
             if set(batches.values()) - {len(SHARED) + 1}:
                 self.torn.append(batches)
@@ -141,7 +146,7 @@ def test_four_processes_append_at_once(writer: Writer, own: str) -> None:
             process.wait()
     assert not watcher.failed
     assert not watcher.torn
-    assert len(watcher.seen) > 1, "the reader did not read meanwhile"
+    assert len(watcher.seen) > 2, "the reader did not read meanwhile"
     made = [version for text in told for version in json.loads(text)]
     batches = WRITERS * APPENDS
     ids = list(range(batches * len(places(0))))
