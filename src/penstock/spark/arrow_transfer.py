@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.spark.expressions import spark_quoted
-from penstock.spark.jvm import can_change_sessions, catalyst_column, catalyst_expression, in_session_with
+from penstock.spark.jvm import can_change_sessions, catalyst_column, catalyst_expression, in_session_with, java_class
 
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -120,8 +120,7 @@ def with_decimals_as_longs(frame: DataFrame) -> tuple[DataFrame, Decimals]:
 
 
 def _digits(spark: SparkSession, value: SparkColumn) -> SparkColumn:
-    jvm: Any = spark._jvm
-    unscaled = jvm.org.apache.spark.sql.catalyst.expressions.UnscaledValue
+    unscaled = java_class(spark, "org.apache.spark.sql.catalyst.expressions.UnscaledValue")
     return catalyst_column(spark, unscaled(catalyst_expression(spark, value)))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
@@ -13,6 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.errors import InvalidError
 from penstock.schema.columns import Column, find_column
+from penstock.spark.jvm import java_class
 from penstock.spark.types import shown_type
 
 # What the error of a value that does not fit begins with, so that the driver finds the message in Spark's own.
@@ -162,9 +162,8 @@ class _Assigner:
 
     def _may_store(self, source: T.DataType, target: T.DataType) -> bool:
         """Spark's own rule for INSERT (`spark.sql.storeAssignmentPolicy=ANSI`)."""
-        jvm: Any = self.spark._jvm
-        types = jvm.org.apache.spark.sql.types.DataType
-        cast = jvm.org.apache.spark.sql.catalyst.expressions.Cast
+        types = java_class(self.spark, "org.apache.spark.sql.types.DataType")
+        cast = java_class(self.spark, "org.apache.spark.sql.catalyst.expressions.Cast")
         return bool(cast.canANSIStoreAssign(types.fromJson(source.json()), types.fromJson(target.json())))
 
 

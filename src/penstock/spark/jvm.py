@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from penstock.spark.planning_errors import FAILED, note_error
 
 _SOURCES = ("PlanningException", "FilterText", "CatalogFileIndex", "FollowFilters")
+_EXPRESSIONS = "org.apache.spark.sql.classic.ExpressionUtils"
 _loaders: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _lock = threading.Lock()
 
@@ -51,8 +52,7 @@ def file_index(
     start_callbacks: Any = ensure_callback_server_started
     start_callbacks(gateway)
     index = _new(spark, "penstock.CatalogFileIndex")
-    jvm: Any = spark._jvm
-    names = jvm.java.util.HashMap()
+    names = java_class(spark, "java.util.HashMap")()
     for sql, name in derived.items():
         names.put(sql, name)
     return index.init(_Function(planner), java_type(spark, constants), names, size_in_bytes, description)
@@ -66,15 +66,22 @@ def install_rules(spark: SparkSession) -> None:
 
 def java_type(spark: SparkSession, schema: StructType) -> Any:
     """A schema as Spark's JVM has it."""
-    jvm: Any = spark._jvm
-    return jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
+    return java_class(spark, "org.apache.spark.sql.types.DataType").fromJson(schema.json())
+
+
+def java_class(spark: SparkSession, name: str) -> Any:
+    """A class of the driver's JVM by its full name.
+
+    Written as `jvm.org.apache...`, the JVM would look for a class `org` in each of Spark's JARs first, then for
+    `org.apache`: two milliseconds every time.
+    """
+    return getattr(spark._jvm, name)
 
 
 def _new(spark: SparkSession, name: str) -> Any:
-    jvm: Any = spark._jvm
     gateway: Any = spark.sparkContext._gateway
     constructor = _loader(spark).loadClass(name).getConstructors()[0]
-    return constructor.newInstance(gateway.new_array(jvm.java.lang.Object, 0))
+    return constructor.newInstance(gateway.new_array(java_class(spark, "java.lang.Object"), 0))
 
 
 def _loader(spark: SparkSession) -> Any:
@@ -82,10 +89,9 @@ def _loader(spark: SparkSession) -> Any:
     gateway: Any = spark.sparkContext._gateway
     with _lock:
         if gateway not in _loaders:
-            jvm: Any = spark._jvm
-            loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+            loader = java_class(spark, "java.lang.Thread").currentThread().getContextClassLoader()
             for name in _SOURCES:
-                compiler = jvm.org.codehaus.janino.SimpleCompiler()
+                compiler = java_class(spark, "org.codehaus.janino.SimpleCompiler")()
                 compiler.setParentClassLoader(loader)
                 compiler.cook(files("penstock.spark.java").joinpath(f"{name}.java").read_text())
                 loader = compiler.getClassLoader()
@@ -98,15 +104,15 @@ def filter_text(frame: DataFrame, predicate: SparkColumn) -> str:
     spark = frame.sparkSession
     jvm: Any = spark._jvm
     plan = query_execution(frame.where(predicate)).analyzed()
-    folded = jvm.org.apache.spark.sql.catalyst.optimizer.ConstantFolding.apply(plan)
+    folded = java_class(spark, "org.apache.spark.sql.catalyst.optimizer.ConstantFolding").apply(plan)
     filters = jvm.PythonUtils.toSeq([folded.condition()])
-    text: str = _new(spark, "penstock.FilterText").all(filters, jvm.java.util.HashMap())
+    text: str = _new(spark, "penstock.FilterText").all(filters, java_class(spark, "java.util.HashMap")())
     return text
 
 
 def activate_session(spark: SparkSession) -> None:
     """Make a session the one of this thread, which Spark asks for settings when it plans."""
-    _jvm(spark).SparkSession.setActiveSession(spark._jsparkSession)
+    java_class(spark, "org.apache.spark.sql.SparkSession").setActiveSession(spark._jsparkSession)
 
 
 def in_session_with(frame: DataFrame, settings: Mapping[str, str]) -> DataFrame:
@@ -123,7 +129,7 @@ def can_change_sessions(frame: DataFrame) -> bool:
     Not if it is observed, which its own session is told of, nor if it runs Python functions of its user's, whose
     batches have the settings of the session.
     """
-    patterns = _jvm(frame.sparkSession).org.apache.spark.sql.catalyst.trees.TreePattern
+    patterns = java_class(frame.sparkSession, "org.apache.spark.sql.catalyst.trees.TreePattern")
     plan = query_execution(frame).analyzed()
     return not plan.containsPattern(patterns.PYTHON_UDF()) and "CollectMetrics" not in plan.toString()
 
@@ -140,7 +146,7 @@ def in_own_session(frame: DataFrame) -> DataFrame:
 
 
 def _in_session(frame: DataFrame, session: Any) -> DataFrame:
-    datasets = _jvm(frame.sparkSession).org.apache.spark.sql.classic.Dataset
+    datasets = java_class(frame.sparkSession, "org.apache.spark.sql.classic.Dataset")
     return ClassicDataFrame(datasets.ofRows(session, query_execution(frame).analyzed()), frame.sparkSession)
 
 
@@ -152,14 +158,9 @@ def query_execution(frame: DataFrame) -> Any:
 
 def catalyst_expression(spark: SparkSession, column: SparkColumn) -> Any:
     """The expression of Catalyst's behind a column."""
-    jvm, jcolumn = _jvm(spark), column._jc
-    return jvm.org.apache.spark.sql.classic.ExpressionUtils.expression(jcolumn)
+    return java_class(spark, _EXPRESSIONS).expression(column._jc)
 
 
 def catalyst_column(spark: SparkSession, expression: Any) -> SparkColumn:
     """An expression of Catalyst's as a column, the names in it resolved or not."""
-    return ClassicColumn(_jvm(spark).org.apache.spark.sql.classic.ExpressionUtils.column(expression))
-
-
-def _jvm(spark: SparkSession) -> Any:
-    return spark._jvm
+    return ClassicColumn(java_class(spark, _EXPRESSIONS).column(expression))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
 from penstock.spark.file_tasks import original_errors
-from penstock.spark.jvm import in_own_session, query_execution
+from penstock.spark.jvm import in_own_session, java_class, query_execution
 
 Keep = Callable[[DataFrame], DataFrame]
 
@@ -41,6 +40,5 @@ def _delete_files(frame: DataFrame) -> None:
     """Remove the checkpoint of a DataFrame, if it has files."""
     file = query_execution(frame).analyzed().rdd().getCheckpointFile()
     if file.isDefined():
-        jvm: Any = frame.sparkSession._jvm
-        path = jvm.org.apache.hadoop.fs.Path(file.get())
+        path = java_class(frame.sparkSession, "org.apache.hadoop.fs.Path")(file.get())
         path.getFileSystem(frame.sparkSession._jsc.hadoopConfiguration()).delete(path, True)

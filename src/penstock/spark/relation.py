@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, LongType, StringType, StructType, TimestampType
 
-from penstock.spark.jvm import java_type
+from penstock.spark.jvm import java_class, java_type
 from penstock.storage.paths import to_uri
 
 # Spark's reader fills a column of this name with the row's number in its file. `_metadata.row_index` is the same number
@@ -33,31 +33,32 @@ _BINARY_FILE = (
     .add("length", LongType(), False)
     .add("content", BinaryType(), True)
 )
+_SOURCES = "org.apache.spark.sql.execution.datasources"
 
 
 def parquet_rows(spark: SparkSession, index: Any, schema: StructType) -> DataFrame:
     """Spark's own vectorised Parquet scan of an index's files; each brings its values of the constant columns."""
-    sources: Any = spark._jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
+    parquet = java_class(spark, f"{_SOURCES}.parquet.ParquetFileFormat")()
     floating = any(kind in schema.simpleString() for kind in ("float", "double"))
     options = _PARQUET_OPTIONS | (_WITHOUT_DICTIONARIES if floating else {})
-    return _frame(spark, index, schema, sources.parquet.ParquetFileFormat(), options)
+    return _frame(spark, index, schema, parquet, options)
 
 
 def file_rows(spark: SparkSession, index: Any) -> DataFrame:
     """One row for each of an index's files: its constants. The files are left to Python to read."""
-    sources: Any = spark._jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
-    frame = _frame(spark, index.readInPython(), _BINARY_FILE, sources.binaryfile.BinaryFileFormat(), {})
+    binary = java_class(spark, f"{_SOURCES}.binaryfile.BinaryFileFormat")()
+    frame = _frame(spark, index.readInPython(), _BINARY_FILE, binary, {})
     return frame.drop(*_BINARY_FILE.names)
 
 
 def _frame(spark: SparkSession, index: Any, schema: StructType, file_format: Any, options: dict[str, str]) -> DataFrame:
     jvm: Any = spark._jvm
     session: Any = spark._jsparkSession
-    relation = jvm.org.apache.spark.sql.execution.datasources.HadoopFsRelation(
+    relation = java_class(spark, f"{_SOURCES}.HadoopFsRelation")(
         index,
         index.partitionSchema(),
         java_type(spark, schema),
-        jvm.scala.Option.empty(),
+        java_class(spark, "scala.Option").empty(),
         file_format,
         jvm.PythonUtils.toScalaMap(options),
         session,

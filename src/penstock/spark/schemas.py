@@ -20,6 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column, check_names
 from penstock.schema.types import Type, parse_type
+from penstock.spark.jvm import java_class
 
 DUCKLAKE_TYPE = "ducklake.type"
 COMMENT = "comment"
@@ -266,10 +267,12 @@ def _parsed(spark: SparkSession, ddl: str) -> T.StructType:
 
 def _with_placeholders(spark: SparkSession, ddl: str) -> str:
     """The text with types beyond Spark's replaced, found where Spark's grammar says that a type stands."""
-    jvm: Any = spark._jvm
-    parsing = jvm.org.apache.spark.sql.catalyst.parser
-    lexer = parsing.SqlBaseLexer(parsing.UpperCaseCharStream(jvm.org.antlr.v4.runtime.CharStreams.fromString(ddl)))
-    parser = parsing.SqlBaseParser(jvm.org.antlr.v4.runtime.CommonTokenStream(lexer))
+    spark_parser, antlr = "org.apache.spark.sql.catalyst.parser", "org.antlr.v4.runtime"
+    characters = java_class(spark, f"{antlr}.CharStreams").fromString(ddl)
+    lexer = java_class(spark, f"{spark_parser}.SqlBaseLexer")(
+        java_class(spark, f"{spark_parser}.UpperCaseCharStream")(characters)
+    )
+    parser = java_class(spark, f"{spark_parser}.SqlBaseParser")(java_class(spark, f"{antlr}.CommonTokenStream")(lexer))
     # What is wrong with the text, Spark says later, and better.
     lexer.removeErrorListeners()
     parser.removeErrorListeners()
@@ -277,7 +280,7 @@ def _with_placeholders(spark: SparkSession, ddl: str) -> str:
     if parser.getNumberOfSyntaxErrors() == 0 and parser.getCurrentToken().getType() != _END_OF_TEXT:
         raise InvalidError(f"{ddl!r} is not a list of columns: it goes on at {parser.getCurrentToken().getText()!r}")
     text = ddl
-    find = jvm.org.antlr.v4.runtime.tree.xpath.XPath.findAll
+    find = java_class(spark, f"{antlr}.tree.xpath.XPath").findAll
     columns = find(tree, "/colDefinitionList/colDefinition/dataType", parser)
     inner = find(tree, "/colDefinitionList/colDefinition/dataType//dataType", parser)
     types = {node.getStart().getStartIndex(): node for node in (*columns, *inner)}

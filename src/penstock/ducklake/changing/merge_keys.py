@@ -18,7 +18,7 @@ from penstock.ducklake.reading.table_scan import ROW_ID, TARGET_NAME
 from penstock.errors import InvalidError, NotFoundError
 from penstock.schema.columns import Column, find_column
 from penstock.spark.expressions import spark_quoted
-from penstock.spark.jvm import catalyst_column, query_execution
+from penstock.spark.jvm import catalyst_column, java_class, query_execution
 
 _MOST_VALUES = 64  # that are listed one by one
 _NESTED = (T.StructType, T.ArrayType)
@@ -85,8 +85,7 @@ class JoinKey:
 def join_keys(joined: DataFrame) -> list[JoinKey]:
     """The equalities that a join of target and source is made by; there may be none."""
     spark = joined.sparkSession
-    jvm: Any = spark._jvm
-    extractor = jvm.org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys
+    extractor = java_class(spark, "org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys")
     found = extractor.unapply(query_execution(joined).analyzed())
     if found.isEmpty():
         return []
@@ -149,8 +148,7 @@ def rows_with_repeated_keys(source: DataFrame, keys: Sequence[JoinKey]) -> DataF
 
 def _literal(spark: SparkSession, value: Any, kind: T.DataType) -> SparkColumn:
     """A value as Java has it, without a detour by Python's dates and time zones."""
-    jvm: Any = spark._jvm
-    return ClassicColumn(jvm.org.apache.spark.sql.functions.lit(value)).cast(kind)
+    return ClassicColumn(java_class(spark, "org.apache.spark.sql.functions").lit(value)).cast(kind)
 
 
 def _rows(frame: DataFrame) -> list[Any]:

@@ -29,6 +29,7 @@ from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
 from penstock.spark.column_assignment import writer_type
+from penstock.spark.jvm import java_class
 from penstock.spark.types import shown_type
 from penstock.spark.versions import session_time_zone
 from penstock.storage.duckdb_sql import duckdb_type, text_literal
@@ -180,10 +181,9 @@ def _as_text(value: SparkColumn, kind: T.DataType) -> tuple[SparkColumn, str]:
 
 
 def _is_foldable(spark: SparkSession, frame: DataFrame) -> bool:
-    jvm: Any = spark._jvm
     plan: Any = frame._jdf
     expression = _unnamed(plan.queryExecution().analyzed())
-    changing = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
+    changing = java_class(spark, "org.apache.spark.sql.catalyst.trees.TreePattern").CURRENT_LIKE()
     return bool(expression.foldable()) and not expression.containsPattern(changing)
 
 
