@@ -42,8 +42,7 @@ _SERVER_FIXTURES = {f"{kind}_{what}" for kind in _SERVERS for what in ("server",
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave slow tests for `--full`, mark what needs Spark or a server, and put all in the order they are run in."""
     if not effort.is_full():
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("slow")])
-        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+        _deselect(config, items, {item for item in items if item.get_closest_marker("slow")})
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
@@ -51,19 +50,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.spark)
         if fixtures & _SERVER_FIXTURES or any(isinstance(value, str) and value in _SERVERS for value in parameters):
             item.add_marker(pytest.mark.servers)
-    items[:] = _longest_first(_in_turn(items))
+    tests = list(_in_turn(items))
+    if not effort.is_full():
+        _deselect(
+            config, items, {item for test in tests for item in test[1:] if item.get_closest_marker("one_catalog")}
+        )
+    chosen = set(items)
+    items[:] = _longest_first([item for test in tests for item in test if item in chosen])
 
 
-def _in_turn(items: list[pytest.Item]) -> list[pytest.Item]:
-    """A test's catalogs one after the other, beginning with another one for another test: the first, Spark reads."""
+def _deselect(config: pytest.Config, items: list[pytest.Item], unwanted: set[pytest.Item]) -> None:
+    config.hook.pytest_deselected(items=list(unwanted))
+    items[:] = [item for item in items if item not in unwanted]
+
+
+def _in_turn(items: list[pytest.Item]) -> Iterator[list[pytest.Item]]:
+    """Each test on its catalogs, beginning with another one for another test: the first, Spark reads."""
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
         tests.setdefault(_without_catalog(item), []).append(item)
-    ordered: list[pytest.Item] = []
     for name, variations in tests.items():
         first = crc32(name.encode()) % len(variations)
-        ordered += variations[first:] + variations[:first]
-    return ordered
+        yield variations[first:] + variations[:first]
 
 
 def _longest_first(items: list[pytest.Item]) -> list[pytest.Item]:
@@ -112,6 +120,7 @@ def mysql_server() -> Iterator[MariaDBServer]:
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     import penstock
 
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     session = penstock.session(request.config.getoption("--master"), **SMALL)
     yield session
     session.stop()

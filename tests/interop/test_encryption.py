@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from support.catalogs import Catalog
@@ -12,6 +13,7 @@ from support.lake_samples import NESTED, PRIMITIVES, create_table, insert_rows
 from support.reference import METADATA
 
 
+@pytest.mark.one_catalog
 def test_encrypted_lake(catalog: Catalog, spark: SparkSession) -> None:
     with catalog.build(encrypted=True, data_inlining_row_limit=2) as reference:
         reference.execute(

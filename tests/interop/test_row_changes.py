@@ -53,6 +53,7 @@ def table_of(lake: Lake, name: str, spark: SparkSession, **definition: Any) -> T
     return table
 
 
+@pytest.mark.one_catalog
 def test_updates(catalog: Catalog, spark: SparkSession) -> None:
     """Some rows and many, of files and of the catalog, new partitions, sorted files; then the extension goes on."""
     with attached(catalog, spark) as lake:
@@ -96,6 +97,7 @@ def test_deletion_vectors_and_encryption(file_catalog: Catalog, spark: SparkSess
 MERGES = ["plain", "partitioned"]
 
 
+@pytest.mark.one_catalog
 def test_merge(catalog: Catalog, spark: SparkSession) -> None:
     """Every kind of clause, with and without conditions; the first that applies wins."""
     with attached(catalog, spark) as lake:

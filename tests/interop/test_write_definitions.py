@@ -128,6 +128,7 @@ def test_the_rows_are_the_extensions(
     assert_same_catalogs(catalog, spark, tmp_path / "twin", request, DEFINITIONS)
 
 
+@pytest.mark.one_catalog
 def test_names_and_kinds_of_schemas(catalog: Catalog, spark: SparkSession) -> None:
     """Tables from DDL, a StructType, a PyArrow schema and a DataFrame, under names that hurt."""
     every = 1 if catalog.kind == "duckdb" else 3  # what differs in the others is how the catalog takes names

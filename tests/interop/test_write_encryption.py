@@ -16,6 +16,7 @@ from support.reference import METADATA
 from support.writing import attached, leaving_nothing
 
 
+@pytest.mark.one_catalog
 def test_written_here_and_by_the_extension(catalog: Catalog, spark: SparkSession) -> None:
     rows = spark.range(0, 40, 1, 1).selectExpr(
         "id", "concat('secret ', id) AS t", "CAST(id % 3 AS INT) AS p", "array(id) AS l"

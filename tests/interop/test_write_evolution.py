@@ -157,6 +157,7 @@ def evolve(table: Table, step: int) -> None:
     table.append(table._attachment.spark.sql("SELECT 2000 AS id"), by_name=True)
 
 
+@pytest.mark.one_catalog
 def test_with_rows(catalog: Catalog, spark: SparkSession) -> None:
     """One change a snapshot, and all of them in one transaction: the same rows, which the extension goes on with."""
     step, seen = (
@@ -239,6 +240,7 @@ EXTREMES: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 
 
+@pytest.mark.one_catalog
 def test_every_promotion(catalog: Catalog, spark: SparkSession) -> None:
     """Columns and fields of lists, with rows before and after, in the catalog and in files, all in one transaction."""
     pairs = [(old, new) for old, wider in PROMOTIONS.items() for new in wider]

@@ -21,6 +21,7 @@ def rows(spark: SparkSession, first: int, end: int, region: str = "CAST(NULL AS 
 REGION = "array('EU', 'it''s / 100%', CAST(NULL AS STRING))[int(id % 3)]"
 
 
+@pytest.mark.one_catalog
 def test_overwrites_and_deletes(catalog: Catalog, spark: SparkSession) -> None:
     with penstock.attach(catalog.uri, data_path=catalog.data_path, spark=spark) as lake:
         table = lake.create_table("t", "id BIGINT, region STRING, amount DOUBLE", partitioned_by=["region"])

@@ -103,6 +103,7 @@ def test_every_transform_of_every_type(file_catalog: Catalog, spark: SparkSessio
             assert not reference.rows(f"SELECT id FROM ours_{number} EXCEPT SELECT id FROM theirs_{number}")
 
 
+@pytest.mark.one_catalog
 def test_partitions_change_and_prune(catalog: Catalog, spark: SparkSession) -> None:
     """Files keep the spec they were written under; what was written here is left out where it cannot match."""
     with attached(catalog, spark) as lake:
@@ -196,6 +197,7 @@ SORTS: dict[str, tuple[tuple[str, ...], str]] = {
 }
 
 
+@pytest.mark.one_catalog
 def test_rows_are_sorted_within_files(catalog: Catalog, spark: SparkSession) -> None:
     rows = spark.sql(
         "SELECT id, CASE id % 5 WHEN 0 THEN NULL WHEN 1 THEN double('NaN') ELSE (id * 7919) % 31 - 3.5D END AS f,"

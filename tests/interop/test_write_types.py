@@ -98,6 +98,7 @@ def _without_sizes(value: object) -> object:
     return sorted(({**item, "column_size_bytes": 0} for item in json.loads(value)), key=repr)
 
 
+@pytest.mark.one_catalog
 def test_every_type(catalog: Catalog, spark: SparkSession, originals: Originals) -> None:
     with attached(catalog, spark) as lake:
         for name, limit in [(name, limit) for name in TABLES for limit in (0, 100)]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-# The JVM's optimising compiler and parallel garbage collector cost more than they save here, and one partition is
-# enough. Telling the JVM the line of every Python call doubles the calls.
+# The JVM's optimising compiler and parallel garbage collector cost more than they save here; without the former the JVM
+# keeps room for less code than Spark has, and would sweep and compile again. One partition is enough. Telling the JVM the line of every Python call doubles the calls.
 SMALL = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
     "spark.sql.shuffle.partitions": "1",
+    "spark.python.daemon.module": "support.warm_workers",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 # To plan a query in stages and to compile it takes longer than to run it on ten rows.
