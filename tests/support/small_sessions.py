@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 # The JVM's optimising compiler and parallel garbage collector cost more than they save here; without the former the JVM
-# keeps room for less code than Spark has, and would sweep and compile again. One partition is enough. Telling the JVM the line of every Python call doubles the calls.
+# keeps room for less code than Spark has, and would sweep and compile again. One partition is enough. Telling the JVM
+# the line of every Python call doubles the calls.
 SMALL = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
     "spark.sql.shuffle.partitions": "1",
