@@ -16,7 +16,7 @@ from support.compare import assert_same_tables
 pytestmark = pytest.mark.compiled
 
 REPOSITORY = Path(__file__).parents[2]
-CLUSTER = "local-cluster[2,1,1024]"
+CLUSTER = "local-cluster[1,2,1024]"
 
 
 def test_everything_in_one_table(file_catalog: Catalog, spark: SparkSession) -> None:

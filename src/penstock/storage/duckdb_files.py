@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import duckdb
 
 from penstock.errors import UnsupportedError
@@ -15,6 +17,21 @@ def connect_duckdb() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     return connection
+
+
+def duckdb_cursor() -> duckdb.DuckDBPyConnection:
+    """A connection to an in-memory DuckDB that the process keeps: to open one takes longer than most questions.
+
+    For questions about values: what is created there, all would see.
+    """
+    connection = _kept_duckdb().cursor()
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+@cache
+def _kept_duckdb() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": 1})
 
 
 def enable_decryption(connection: duckdb.DuckDBPyConnection) -> None:

@@ -22,6 +22,7 @@ from penstock.errors import InvalidError
 from penstock.partitioning.texts import is_infinite
 from penstock.schema.columns import Column
 from penstock.schema.types import Order
+from penstock.storage.duckdb_files import duckdb_cursor
 from penstock.storage.duckdb_sql import FROM_NANOSECONDS, duckdb_quoted, duckdb_type, select_list
 
 _SOURCE = "penstock_rows"
@@ -221,8 +222,7 @@ def value_errors(columns: Sequence[Column], rows: pa.Table) -> Iterator[None]:
 
 
 def _check(column: Column, values: pa.Table) -> None:
-    connection = _calculator().cursor()
-    connection.execute("SET TimeZone = 'UTC'")
+    connection = duckdb_cursor()
     [value] = native_sqls([column], values)
     refused = f"WHERE c0 IS NOT NULL AND TRY({value}) IS NULL LIMIT 1"
     with row_source([column], values).select(connection, ["CAST(c0 AS VARCHAR)"], where=refused) as found:

@@ -7,7 +7,6 @@ import decimal
 from functools import lru_cache
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F  # noqa: N812
@@ -15,6 +14,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.ducklake.reading.time_texts import spark_date, spark_timestamp
 from penstock.schema.columns import Column
+from penstock.storage.duckdb_files import duckdb_cursor
 from penstock.storage.duckdb_sql import select_list
 
 EXISTS_DEFAULT = "EXISTS_DEFAULT"
@@ -49,8 +49,7 @@ def typed_default(column: Column, nanoseconds: bool) -> pa.Scalar:
 
     `nanoseconds` shows a timestamp_ns as a number. A duckdb.Error where the text is none of the type.
     """
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'")
+    with duckdb_cursor() as connection:
         sql = f"SELECT {select_list([column], [], {}, nanoseconds=nanoseconds)}"
         return connection.execute(sql).to_arrow_table()["v0"][0]
 

@@ -9,16 +9,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any, ClassVar, TypeVar
 
-import duckdb
 import pyarrow as pa
 
 from penstock.ducklake.catalog.dialects import Dialect
 from penstock.ducklake.catalog.location import Location
 from penstock.errors import AttachError, CatalogError
 from penstock.schema.columns import Column
+from penstock.storage.duckdb_files import duckdb_cursor
 
 Row = tuple[Any, ...]
 _Answer = TypeVar("_Answer")
@@ -297,8 +296,7 @@ class Database(ABC):
             values = [row[position + 1] for row in rows]
             fetched[f"c{position}"] = pa.array(values, pa.binary() if column.is_blob else pa.string())
         casts = ", ".join(f"CAST(c{i} AS {column.duckdb_type}) AS c{i}" for i, column in enumerate(columns))
-        with _calculator().cursor() as connection:
-            connection.execute("SET TimeZone = 'UTC'")
+        with duckdb_cursor() as connection:
             connection.register("fetched", pa.table(fetched))
             typed = f"SELECT row_id, {casts or 'NULL'} FROM fetched"
             return connection.execute(f"SELECT {select} FROM ({typed})").to_arrow_table()
@@ -318,12 +316,6 @@ class Database(ABC):
     def time_parameter(self, value: datetime) -> Any:
         """An aware datetime in the form that compares with a catalog timestamp."""
         return value
-
-
-@cache
-def _calculator() -> duckdb.DuckDBPyConnection:
-    """To open one takes longer than most of what it is asked."""
-    return duckdb.connect(config={"threads": 1})
 
 
 def no_such_file(location: Location) -> str:
