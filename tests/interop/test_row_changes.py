@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import penstock
 from penstock import Lake, Table
+from support import effort
 from support.catalogs import Catalog
 from support.compare import assert_same_tables
 from support.writing import attached, leaving_nothing
@@ -293,12 +294,14 @@ def test_keys_of_many_types(file_catalog: Catalog, spark: SparkSession) -> None:
     rows = spark.range(20).selectExpr(*(f"{value} AS {name}" for name, value in columns.items()), "0 AS v")
     with attached(file_catalog, spark) as lake:
         table = lake.create_table("t", rows)
+        merges = 0
         for number, name in enumerate(columns):
             key = rows.limit(1).select(name)
-            for operator in ("=", "<=>"):
+            for operator in ("=", "<=>") if effort.is_full() else (("=", "<=>")[number % 2],):
                 on = f"target.{name} {operator} source.{name}"
                 table.merge(key, on).when_matched_update({"v": "target.v + 1"}).execute()
-            assert {row.v for row in table.read().collect()} == {2 * number + 2}, name
+                merges += 1
+            assert {row.v for row in table.read().collect()} == {merges}, name
         many = lake.create_table("many", "id BIGINT, v STRING")
         for value, count in (("'new'", 30), ("'x'", 200)):  # the table is empty at first
             upsert = many.merge(spark.range(count).selectExpr("id", f"{value} AS v"), "target.id = source.id")
