@@ -115,9 +115,13 @@ def assert_history(
 
 def query(reference: Reference, sql: str) -> Contents:
     """What the extension answers to a query."""
-    columns = tuple(reference.describe(f"FROM ({sql}) LIMIT 0"))
-    projection = ", ".join(_projected(name, kind) for name, kind in columns)
-    rows = reference.rows(f"SELECT {projection} FROM ({sql})")
+    answer = reference.connection.execute(sql)
+    columns = tuple((column[0], column[1]) for column in answer.description or ())
+    projection = [_projected(name, kind) for name, kind in columns]
+    if projection == [identifier(name) for name, _ in columns]:
+        rows = answer.fetchall()
+    else:
+        rows = reference.rows(f"SELECT {', '.join(projection)} FROM ({sql})")
     return Contents(columns, Counter(_canonical_row(row, columns) for row in rows))
 
 

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 import penstock
 import penstock.lance
 from penstock.lance.commits.namespace_commit import NamespaceCommit
+from penstock.lance.format.dataset_store import DatasetStore
 from penstock.lance.writing.row_writes import commit_rows, new_write_job
 from penstock.lance.writing.schema_evolution import commit_definition, rename_column
 from support.lance_judges import by_pylance, check_manifest, client
@@ -66,6 +67,25 @@ def rows_of(number: int, append: int) -> list[tuple[int, str | None]]:
     """Of one append of one writer: ids that no other has, and countries."""
     first = (number * APPENDS + append) * len(places(number))
     return [(first + place, country) for place, country in enumerate(places(number))]
+
+
+def test_a_leaf_that_another_makes_before_our_files_are_written(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lance refuses to create files for a dataset that is there: one look beforehand does not suffice."""
+    find = DatasetStore.find
+
+    def slow(self: DatasetStore, location: str, version: int | None = None) -> lance.LanceDataset | None:
+        found = find(self, location, version)
+        if "country=" in location and found is None:
+            monkeypatch.setattr(DatasetStore, "find", find)
+            writer.append("other", [(2, "US")])
+        return found
+
+    monkeypatch.setattr(DatasetStore, "find", slow)
+    writer.append("mine", [(1, "US")])
+    assert writer.rows() == [(1, "mine", "US"), (2, "other", "US")]
+    assert operations(writer).count("append") == 2
 
 
 def appender(root: str, number: int, with_spark: bool) -> None:

@@ -35,7 +35,7 @@ from penstock.spark.write_job import Distribution, distributed, grouping
 from penstock.storage.parquet.partitions import split_by_partition
 
 if TYPE_CHECKING:
-    from lance import LanceDataset
+    from lance import FragmentMetadata, LanceDataset
 
 ROWS_PER_FILE = 1_048_576
 _ROWS_SPLIT_AT_ONCE = 65536
@@ -79,21 +79,12 @@ class FragmentWriteJob:
         return partition_texts(columns, self.definition, self.types)
 
     def _write_leaf(self, values: PartitionValues, batches: Sequence[pa.RecordBatch]) -> WrittenFragments:
-        from lance.fragment import write_fragments
-
         leaf = leaf_object_id(self.name, self.definition.fields, values)
         target = self.leaves.get(leaf)
         location = leaf_directory(leaf) if target is None else target.location
         rows = pa.Table.from_batches(batches)
         dataset, table = self._with_leaf_columns(rows, leaf, target)
-        fragments = write_fragments(
-            _with_aligned_decimals(table),
-            dataset or self.store.uri(location),
-            schema=table.schema,
-            mode=self._mode(location, dataset),
-            max_rows_per_file=self.rows_per_file,
-            storage_options=dict(self.store.options) or None,
-        )
+        fragments = self._fragments(_with_aligned_decimals(table), location, dataset)
         files = [f"{location}/data/{file.path}" for fragment in fragments for file in fragment.files]
         record_files(self.store, self.writer_id, files)
         texts = [json.dumps(one.to_json()) for one in fragments]
@@ -110,10 +101,27 @@ class FragmentWriteJob:
         columns = leaf_columns(self.definition, leaf, dataset, notes, overwritten)
         return dataset, self._with_own_columns(rows, dataset.schema, columns, leaf)
 
-    def _mode(self, location: str, dataset: LanceDataset | None) -> str:
+    def _fragments(self, rows: pa.Table, location: str, dataset: LanceDataset | None) -> list[FragmentMetadata]:
+        """Write files that no dataset has yet, for a version of a leaf, or for a leaf that none is read of."""
+        from lance.fragment import write_fragments
+
+        def write(target: LanceDataset | str, mode: str) -> list[FragmentMetadata]:
+            options = dict(self.store.options) or None
+            limit = self.rows_per_file
+            return write_fragments(
+                rows, target, schema=rows.schema, mode=mode, max_rows_per_file=limit, storage_options=options
+            )
+
         if dataset is not None:
-            return "append"
-        return "create" if self.store.find(location) is None else "overwrite"
+            return write(dataset, "append")
+        uri = self.store.uri(location)
+        if self.store.find(location) is None:
+            try:
+                return write(uri, "create")
+            except OSError as error:  # another writer has made it since
+                if "already exists" not in str(error):
+                    raise
+        return write(uri, "overwrite")
 
     def _with_namespace_columns(self, rows: pa.Table, leaf: str) -> pa.Table:
         """The rows for a leaf that has the namespace's columns, in its types."""
