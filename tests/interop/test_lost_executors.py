@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.catalogs import Catalog
+from support.processes import environment
 
 # One of two executors is killed when it has its part of the source, of which the merge has not looked at anything yet.
 MERGER = """
@@ -81,7 +82,5 @@ with penstock.attach(sys.argv[1], data_path=sys.argv[2], spark=spark) as lake:
 def test_a_merge_whose_executor_is_lost(file_catalog: Catalog, tmp_path: Path) -> None:
     """It fails and says so; with a checkpoint directory it goes on."""
     arguments = [file_catalog.uri, file_catalog.data_path, str(tmp_path / "checkpoints")]
-    run = subprocess.run(
-        [sys.executable, "-c", MERGER, *arguments], capture_output=True, text=True, cwd=Path(__file__).parents[1]
-    )
+    run = subprocess.run([sys.executable, "-c", MERGER, *arguments], capture_output=True, text=True, env=environment())
     assert run.returncode == 0, run.stderr[-3000:]

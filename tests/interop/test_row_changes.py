@@ -20,8 +20,6 @@ from support.catalogs import Catalog
 from support.compare import assert_same_tables
 from support.writing import attached, leaving_nothing
 
-pytestmark = pytest.mark.compiled
-
 COLUMNS = (
     "id BIGINT NOT NULL, name STRING DEFAULT 'none', price DECIMAL(38,3), f DOUBLE, day DATE,"
     " at TIMESTAMP_NTZ, s STRUCT<a: INT, b: ARRAY<STRING>>, m MAP<STRING, INT>"
@@ -54,6 +52,7 @@ def table_of(lake: Lake, name: str, spark: SparkSession, **definition: Any) -> T
     return table
 
 
+@pytest.mark.compiled
 @pytest.mark.one_catalog
 def test_updates(catalog: Catalog, spark: SparkSession) -> None:
     """Some rows and many, of files and of the catalog, new partitions, sorted files; then the extension goes on."""
@@ -98,6 +97,7 @@ def test_deletion_vectors_and_encryption(file_catalog: Catalog, spark: SparkSess
 MERGES = ["plain", "partitioned"]
 
 
+@pytest.mark.compiled
 @pytest.mark.one_catalog
 def test_merge(catalog: Catalog, spark: SparkSession) -> None:
     """Every kind of clause, with and without conditions; the first that applies wins."""
@@ -153,6 +153,7 @@ def test_merges_of_one_kind(file_catalog: Catalog, spark: SparkSession) -> None:
     assert_same_tables(file_catalog, spark, "t")
 
 
+@pytest.mark.compiled
 def test_conditions_and_values_with_subqueries(file_catalog: Catalog, spark: SparkSession) -> None:
     with attached(file_catalog, spark) as lake:
         table = table_of(lake, "t", spark)
@@ -265,6 +266,7 @@ def _number(text: Any) -> int:
     return int(text.get().replace(",", "")) if text.isDefined() else 0
 
 
+@pytest.mark.compiled
 def test_one_row_of_many_files(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
     """Only files whose statistics allow it are read, by Spark's own count of them."""
     with attached(file_catalog, spark, data_inlining_row_limit=0) as lake:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.catalogs import Catalog
+from support.processes import environment
 
 # The first attempt of every task writes all that it has to, and dies before it can tell.
 WRITER = """
@@ -65,7 +66,7 @@ with penstock.attach(sys.argv[1], data_path=sys.argv[2], spark=spark) as lake:
 @pytest.mark.spark
 def test_files_of_failed_attempts_are_removed(file_catalog: Catalog) -> None:
     command = [sys.executable, "-c", WRITER, file_catalog.uri, file_catalog.data_path]
-    run = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    run = subprocess.run(command, capture_output=True, text=True, env=environment())
     assert run.returncode == 0, run.stderr[-3000:]
     with file_catalog.reference() as reference:
         assert reference.rows("SELECT count(*), sum(abs(id)), sum((id < 0)::INT) FROM t") == [(2000, 999_000, 200)]

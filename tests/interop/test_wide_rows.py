@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.catalogs import Catalog
+from support.processes import environment
 
 ROWS, BYTES = 8_000, 155_000
 WRITER = """
@@ -31,7 +32,7 @@ with penstock.attach(uri, data_path=data_path, spark=spark) as lake:
 def test_wide_rows_in_a_small_jvm(file_catalog: Catalog) -> None:
     """All of them in the batches of 10,000 rows that Spark makes would be 1.2 GB."""
     command = [sys.executable, "-c", WRITER, file_catalog.uri, file_catalog.data_path, str(ROWS), str(BYTES)]
-    run = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    run = subprocess.run(command, capture_output=True, text=True, env=environment())
     assert run.returncode == 0, run.stderr[-3000:]
     with file_catalog.reference() as reference:
         [told] = reference.rows(f"SELECT count(*), sum(id), sum(s[{BYTES} + 1:]::INT), min(length(s)) FROM t")

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from support.catalogs import Catalog, DuckDBCatalog
 from support.compare import assert_same_tables
+from support.processes import environment
 from support.reference import METADATA
 from support.writing import attached, leaving_nothing
 
@@ -66,9 +67,10 @@ WRITER = """
 import sys
 from pyspark.errors import PySparkException
 import penstock
+from support.small_sessions import SMALL
 
 uri, data, events = sys.argv[1:]
-spark = penstock.session(**{
+spark = penstock.session(**SMALL, **{
     "spark.eventLog.enabled": "true", "spark.eventLog.dir": events, "spark.eventLog.compress": "false",
     "spark.sql.maxPlanStringLength": "10000000", "spark.sql.debug.maxToStringFields": "10000",
 })
@@ -100,7 +102,7 @@ def test_keys_appear_in_no_log_plan_or_event(tmp_path: Path) -> None:
     events.mkdir()
     run = subprocess.run(
         [sys.executable, "-c", WRITER, catalog.uri, catalog.data_path, str(events)],
-        capture_output=True, check=False, timeout=300,
+        capture_output=True, check=False, timeout=300, env=environment(),
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-3000:]
     seen = run.stdout + run.stderr + b"".join(file.read_bytes() for file in events.rglob("*") if file.is_file())

@@ -19,6 +19,7 @@ import penstock.delta
 import penstock.lance
 from support.catalogs import Catalog, SQLiteCatalog
 from support.plans import files_read
+from support.processes import environment
 
 
 @pytest.fixture
@@ -272,12 +273,14 @@ def test_rows_do_not_visit_the_driver(shared: Catalog) -> None:
         duckdb.execute("DELETE FROM t WHERE id % 3 = 0")
     script = f"""
         import penstock
+        from support.small_sessions import SMALL
         limits = {{"spark.driver.maxResultSize": "1m", "spark.sql.autoBroadcastJoinThreshold": "100k"}}
-        spark = penstock.session(**limits)
+        spark = penstock.session(**SMALL, **limits)
         with penstock.attach({shared.uri!r}, read_only=True, spark=spark) as lake:
             print("rows", lake.table("t").read().where("v >= 0").count())
             lake.table("t").read(row_ids=True).write.mode("overwrite").format("noop").save()
     """
-    run = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=300)
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment())
     assert run.returncode == 0, run.stderr[-3000:]
     assert f"rows {ROWS * 2 // 3}" in run.stdout
