@@ -10,13 +10,14 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
+from support import effort
 from support.catalogs import Catalog
 from support.compare import assert_same_tables
 
 pytestmark = pytest.mark.compiled
 
 REPOSITORY = Path(__file__).parents[2]
-CLUSTER = "local-cluster[1,2,1024]"
+CLUSTER = "local-cluster[2,1,1024]" if effort.is_full() else "local-cluster[1,2,1024]"
 
 
 def test_everything_in_one_table(file_catalog: Catalog, spark: SparkSession) -> None:

@@ -102,14 +102,17 @@ class FragmentWriteJob:
         return dataset, self._with_own_columns(rows, dataset.schema, columns, leaf)
 
     def _fragments(self, rows: pa.Table, location: str, dataset: LanceDataset | None) -> list[FragmentMetadata]:
-        """Write files that no dataset has yet, for a version of a leaf, or for a leaf that none is read of."""
+        """Write the rows to files for a version of a leaf; without one, for a leaf that is new or gets all new rows."""
         from lance.fragment import write_fragments
 
         def write(target: LanceDataset | str, mode: str) -> list[FragmentMetadata]:
-            options = dict(self.store.options) or None
-            limit = self.rows_per_file
             return write_fragments(
-                rows, target, schema=rows.schema, mode=mode, max_rows_per_file=limit, storage_options=options
+                rows,
+                target,
+                schema=rows.schema,
+                mode=mode,
+                max_rows_per_file=self.rows_per_file,
+                storage_options=dict(self.store.options) or None,
             )
 
         if dataset is not None:

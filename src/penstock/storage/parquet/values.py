@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +12,7 @@ import pyarrow.compute as pc
 from penstock.errors import InvalidError
 from penstock.partitioning.arrow import in_units, instants
 from penstock.schema.columns import Column
-from penstock.storage.duckdb_files import connect_duckdb
+from penstock.storage.duckdb_files import duckdb_cursor
 from penstock.storage.parquet.schema import WellKnownBinary, file_field, file_type
 
 _UUID = re.compile(r"\{?[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}\}?", re.IGNORECASE)
@@ -152,15 +151,10 @@ def _uuid(column: Column, array: pa.Array) -> pa.Array:
 
 def _json(column: Column, array: pa.Array) -> pa.Array:
     texts = array.cast(pa.string())
-    check = _calculator().cursor().register("texts", pa.table({"text": texts}))
+    check = duckdb_cursor().register("texts", pa.table({"text": texts}))
     if check.execute("SELECT 1 FROM texts WHERE NOT json_valid(text) LIMIT 1").fetchone():
         raise ValueError("not JSON")
     return pa.ExtensionArray.from_storage(pa.json_(), texts)
-
-
-@cache
-def _calculator() -> Any:
-    return connect_duckdb()
 
 
 def _geometry(column: Column, array: pa.Array) -> pa.Array:
