@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import threading
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,10 +16,7 @@ from penstock.delta import DeltaTable
 from penstock.delta.writing import backfill, file_commits
 from penstock.errors import ConflictError
 from support.delta_writers import (
-    LONGEST,
-    READY,
     Attempt,
-    Child,
     Writer,
     appends,
     attempts_of,
@@ -32,7 +27,7 @@ from support.delta_writers import (
     switches_at,
     transacts,
 )
-from support.processes import environment
+from support.processes import READY, Child
 from support.small_sessions import SMALL
 from support.stalled import Stalled
 
@@ -126,39 +121,20 @@ def spark_appends(root: str, number: int) -> None:
     print(described(attempts), flush=True)
 
 
-def are_ready(processes: list[subprocess.Popen[str]]) -> None:
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline().strip() == READY
-
-
-def go(processes: list[subprocess.Popen[str]]) -> None:
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-
-
 @pytest.mark.slow
 def test_two_sparks_append_while_the_feature_is_switched_on(writer: Writer, spark: SparkSession) -> None:
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment()}
-    command = [sys.executable, __file__, writer.root]
-    processes = [subprocess.Popen([*command, str(number)], **pipes) for number in range(SPARKS)]
-    watchdogs = [threading.Timer(2 * LONGEST, process.kill) for process in processes]
-    try:
-        for watchdog in watchdogs:
-            watchdog.start()
-        are_ready(processes)
-        go(processes)
-        are_ready(processes)
+    with ExitStack() as stack:
+        children = [stack.enter_context(Child.script(__file__, writer.root, str(number))) for number in range(SPARKS)]
+        for child in children:
+            child.is_ready()
+        for child in children:
+            child.go()
+        for child in children:
+            child.is_ready()
         switched = opened(writer, spark).enable_materialized_partition_columns()
-        go(processes)
-        told = [attempts_of(process.communicate(timeout=LONGEST)[0]) for process in processes]
-    finally:
-        for process, watchdog in zip(processes, watchdogs, strict=True):
-            watchdog.cancel()
-            process.kill()
-            process.wait()
+        for child in children:
+            child.go()
+        told = [attempts_of(child.told()) for child in children]
     check_switch(writer, switched, told)
     assert all(sum(attempt.version is None for attempt in attempts) == 1 for attempts in told)
     assert writer.ids() == list(range(SPARKS * SPARK_BATCHES * 3))

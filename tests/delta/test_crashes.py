@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 import sys
-import threading
 import time
 from itertools import count
 from pathlib import Path
@@ -22,9 +19,6 @@ from penstock.delta.writing import backfill, file_commits
 from penstock.errors import InvalidError, PenstockError, UnsupportedError
 from penstock.storage import filesystems
 from support.delta_writers import (
-    LONGEST,
-    READY,
-    Child,
     Row,
     Writer,
     by_deltalake,
@@ -32,7 +26,7 @@ from support.delta_writers import (
     dies,
     in_order,
 )
-from support.processes import environment
+from support.processes import READY, Child
 from support.small_sessions import SMALL
 
 FIRST = [(1, "US"), (2, "US"), (3, "CN"), (4, None)]
@@ -99,16 +93,8 @@ def backfills(root: str) -> None:
 def test_a_backfill_that_is_killed_between_two_commits(writer: Writer, spark: SparkSession) -> None:
     writer.enable()
     expected = writer.rows()
-    with subprocess.Popen(
-        [sys.executable, __file__, writer.root], stdout=subprocess.PIPE, text=True, env=environment()
-    ) as process:
-        assert process.stdout is not None
-        watchdog = threading.Timer(LONGEST, process.kill)
-        watchdog.start()
-        said = process.stdout.readline().strip()
-        watchdog.cancel()
-        process.send_signal(signal.SIGKILL)
-        assert said == READY
+    with Child.script(__file__, writer.root) as child:
+        child.is_ready()
     everyone_reads(writer, spark, expected)
     found = opened(writer, spark).verify()
     assert (found.files, [finding.kind for finding in found.findings]) == (4, ["missing"] * 2)

@@ -18,13 +18,11 @@ import penstock
 from penstock.ducklake.catalog.commits.staged_files import add_inlined
 from penstock.ducklake.catalog.inlined_storage import inlined_statistics
 from support.catalogs import Catalog
-from support.processes import environment
+from support.processes import READY, Child, environment
 from support.reference import METADATA
 from support.small_sessions import SMALL
 from support.writers import ID, Writer
 from support.writing import attached, files_of
-
-READY = "ready"
 
 
 def victim(uri: str, data_path: str, moment: str) -> None:
@@ -84,14 +82,6 @@ def _stop() -> None:
     time.sleep(600)
 
 
-def kill_when_ready(*arguments: str) -> None:
-    with subprocess.Popen([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, env=environment()) as process:
-        assert process.stdout is not None
-        said = process.stdout.readline().decode().strip()
-        process.send_signal(signal.SIGKILL)
-        assert said == READY
-
-
 def files_in_catalog(catalog: Catalog) -> set[str]:
     with catalog.reference() as reference:
         return {f"main/t/{path}" for (path,) in reference.rows(f"SELECT path FROM {METADATA}.ducklake_data_file")}
@@ -107,7 +97,8 @@ def test_a_killed_writer_leaves_the_last_snapshot_and_the_next_writer_works(
     expected, snapshot = [*range(20), 100], 3
     for number, moment in enumerate(("writing", "written", "committing", "committed")):
         before = files_of(catalog)
-        kill_when_ready(catalog.uri, catalog.data_path, moment)
+        with Child.script(__file__, catalog.uri, catalog.data_path, moment) as child:
+            child.is_ready()
         committed = moment == "committed"
         if committed:
             expected += [*range(1000, 1020), 2000]

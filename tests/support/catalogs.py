@@ -120,12 +120,12 @@ class MySQLCatalog(Catalog):
     def _publish(self, staged: Path, parameters: dict[str, object]) -> None:
         with self.reference(**parameters) as reference:
             reference.detach()
-            reference.execute(
-                f"ATTACH {quote(str(staged))} AS staged (READ_ONLY)",
-                f"ATTACH {quote(self.target)} AS published (TYPE mysql)",
-            )
-            present = _catalog_tables(reference, "published", self.database)
-            for table in _catalog_tables(reference, "staged", "main"):
+            reference.execute(f"ATTACH {quote(str(staged))} AS staged (READ_ONLY)")
+            tables = _catalog_tables(reference)
+            # From here on a question for the tables of one database would be asked of all that the server has.
+            reference.execute(f"ATTACH {quote(self.target)} AS published (TYPE mysql)")
+            present = {name for (name,) in reference.rows("FROM mysql_query('published', 'SHOW TABLES')")}
+            for table in tables:
                 if table not in present:
                     self._publish_inlined(reference, table)
                 elif reference.value(f"SELECT count(*) FROM staged.{table}"):
@@ -145,10 +145,9 @@ class MySQLCatalog(Catalog):
         reference.execute(f"CREATE TABLE published.{table} AS SELECT {columns} FROM staged.{table}")
 
 
-def _catalog_tables(reference: Reference, database: str, schema: str) -> list[str]:
+def _catalog_tables(reference: Reference) -> list[str]:
     rows = reference.rows(
-        "SELECT table_name FROM duckdb_tables() WHERE table_name LIKE 'ducklake%'"
-        f" AND database_name = {quote(database)} AND schema_name = {quote(schema)}"
+        "SELECT table_name FROM duckdb_tables() WHERE table_name LIKE 'ducklake%' AND database_name = 'staged'"
     )
     return [name for (name,) in rows]
 

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache
-from multiprocessing import forkserver
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from deltalake import DeltaTable
 from pyspark.sql import types as T  # noqa: N812
 
@@ -38,7 +33,7 @@ from penstock.spark.write_job import WriteJob
 from penstock.storage import filesystems
 from penstock.storage.parquet import FileOptions, WritePlan
 from support.duckdb_connection import duckdb_with
-from support.processes import environment
+from support.processes import READY
 
 STRUCT = T.StructType(
     [
@@ -49,8 +44,6 @@ STRUCT = T.StructType(
 )
 ARROW = pa.schema([("id", pa.int64()), ("batch", pa.string()), ("country", pa.string())])  # as in files
 COLUMNS = "id, batch, country"
-READY = "ready"
-LONGEST = 120.0  # seconds, for anything that a test waits for
 
 Row = tuple[int, str | None, str | None]
 
@@ -269,51 +262,6 @@ def dies(root: str, moment: str, pipe: Connection) -> None:
     }[moment]
     setattr(owner, name, instead)
     Writer(root).append("dead", [(100, "US"), (101, "new"), (102, None)])
-
-
-@cache
-def processes() -> ForkServerContext:
-    """Processes that need not import everything anew."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
-        forkserver.ensure_running()
-    return context
-
-
-@dataclass
-class Child:
-    """A process of its own that runs one of the functions above."""
-
-    act: Callable[..., None]
-    arguments: tuple[Any, ...]
-
-    def __post_init__(self) -> None:
-        self.pipe, theirs = processes().Pipe()
-        self.process = processes().Process(target=self.act, args=(*self.arguments, theirs), daemon=True)
-        self.process.start()
-        theirs.close()
-
-    def told(self) -> Any:
-        assert self.pipe.poll(LONGEST), f"{self.act.__name__} says nothing"
-        return self.pipe.recv()
-
-    def is_ready(self) -> None:
-        assert self.told() == READY
-
-    def go(self) -> None:
-        self.pipe.send(None)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.join(LONGEST)
-
-    def __enter__(self) -> Child:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.kill()
 
 
 def described(attempts: Iterable[Attempt]) -> str:

