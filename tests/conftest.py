@@ -15,7 +15,7 @@ import pytest
 from support import catalogs, effort
 from support.catalogs import Catalog
 from support.servers import MariaDBServer, PostgresServer
-from support.small_sessions import SMALL, interpret
+from support.small_sessions import CLUSTERED, SMALL, cluster, interpret, name_classes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +27,7 @@ time.tzset()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--master", default="local[2]", help="the Spark master that the tests run on")
+    parser.addoption("--cluster", action="store_true", help="only the tests on executors of their own")
     parser.addoption("--full", action="store_true", help="every test on every catalog, in full, and the slow ones")
 
 
@@ -43,6 +44,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave slow tests for `--full`, mark what needs Spark or a server, and put all in the order they are run in."""
     if not effort.is_full():
         _deselect(config, items, {item for item in items if item.get_closest_marker("slow")})
+    clustered = config.getoption("--cluster")
+    _deselect(config, items, {item for item in items if not _belongs(item, clustered)})
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
@@ -57,6 +60,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         )
     chosen = set(items)
     items[:] = _longest_first([item for test in tests for item in test if item in chosen])
+
+
+def _belongs(item: pytest.Item, clustered: bool) -> bool:
+    """Whether a test is for the kind of session that this run has."""
+    marks = [item.get_closest_marker(name) is not None for name in ("cluster", "on_cluster_too")]
+    return any(marks) if clustered else not marks[0]
 
 
 def _deselect(config: pytest.Config, items: list[pytest.Item], unwanted: set[pytest.Item]) -> None:
@@ -121,7 +130,10 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     import penstock
 
     os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    session = penstock.session(request.config.getoption("--master"), **SMALL)
+    clustered = request.config.getoption("--cluster")
+    master = cluster() if clustered else request.config.getoption("--master")
+    session = penstock.session(master, **SMALL, **(CLUSTERED if clustered else {}))
+    name_classes(session)
     yield session
     session.stop()
 

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-from support import effort
 from support.catalogs import Catalog
 from support.compare import assert_same_tables
 
-pytestmark = pytest.mark.compiled
-
-REPOSITORY = Path(__file__).parents[2]
-CLUSTER = "local-cluster[2,1,1024]" if effort.is_full() else "local-cluster[1,2,1024]"
+pytestmark = [pytest.mark.compiled, pytest.mark.on_cluster_too]
 
 
 def test_everything_in_one_table(file_catalog: Catalog, spark: SparkSession) -> None:
@@ -63,13 +57,3 @@ def test_encrypted(file_catalog: Catalog, spark: SparkSession) -> None:
             "DELETE FROM t WHERE key > 17",
         )
     assert_same_tables(file_catalog, spark, "t")
-
-
-@pytest.mark.spark
-def test_on_executors_of_their_own() -> None:
-    """Nothing may depend on sharing the driver's process; nor may rows visit the driver to be read."""
-    tests = [f"{__file__}::{test.__name__}" for test in (test_everything_in_one_table, test_encrypted)]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--master", CLUSTER, *tests]
-    run = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600)
-    assert run.returncode == 0, run.stdout[-5000:]
-    assert "2 passed" in run.stdout

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,6 @@ import penstock.delta
 import penstock.lance
 from support.catalogs import DuckDBCatalog
 from support.effort import tries
-
-pytestmark = pytest.mark.compiled
 
 ROWS = ((1, 10, "a"), (1, 0, "b"), (2, 20, "a"), (2, 20, None), (3, None, "b"), (4, 5, "c"), (None, 7, "a"))
 GONE = (99, 99, "gone")  # the row that is deleted again, from the file of the first ones
@@ -73,13 +72,21 @@ class View:
 def expected(query: str) -> list[tuple[object, ...]]:
     for spark, duckdb_s in (("LEFT SEMI", "SEMI"), ("LEFT ANTI", "ANTI"), ("<=>", "IS NOT DISTINCT FROM")):
         query = query.replace(spark, duckdb_s)
-    with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE t (id INT, a INT, s VARCHAR)")
-        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", ROWS)
-        return sorted(connection.execute(query.format(view="t")).fetchall(), key=str)
+    return sorted(judge().execute(query.format(view="t")).fetchall(), key=str)
 
 
-@pytest.fixture(scope="module", params=["ducklake", "ducklake deletes", "ducklake encrypted", "delta", "lance"])
+@cache
+def judge() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (id INT, a INT, s VARCHAR)")
+    connection.executemany("INSERT INTO t VALUES (?, ?, ?)", ROWS)
+    return connection
+
+
+COMPILED = [pytest.param(kind, marks=pytest.mark.compiled) for kind in ("ducklake", "ducklake deletes", "delta")]
+
+
+@pytest.fixture(scope="module", params=[*COMPILED, "ducklake encrypted", "lance"])
 def view(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[View]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from py4j.java_gateway import java_import
 from pyspark.sql import SparkSession
+
+from support import effort
 
 # The JVM's optimising compiler and parallel garbage collector cost more than they save here; without the former the JVM
 # keeps room for less code than Spark has, and would sweep and compile again. One partition is enough. Spark takes
@@ -19,12 +22,36 @@ SMALL = {
     "spark.python.daemon.module": "support.warm_workers",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
+# Of a session with executors of their own: few bytes of rows may come to the driver, one way or the other.
+CLUSTERED = {"spark.driver.maxResultSize": "1m", "spark.sql.autoBroadcastJoinThreshold": "100k"}
 # To plan a query in stages and to compile it takes longer than to run it on ten rows.
 INTERPRETED = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
+
+
+# PySpark asks for them by these names alone: the JVM then looks for each in a dozen packages of 300 JARs.
+_CLASSES = (
+    "org.apache.spark.api.python.PythonUtils",
+    "org.apache.spark.api.python.PythonRDD",
+    "org.apache.spark.api.python.SerDeUtil",
+    "org.apache.spark.api.python.SimplePythonFunction",
+    "org.apache.spark.sql.api.python.PythonSQLUtils",
+    "org.apache.spark.sql.functions",
+)
+
+
+def cluster() -> str:
+    """A master with executors that are processes of their own: one with two cores, or two of them with `--full`."""
+    return "local-cluster[2,1,1024]" if effort.is_full() else "local-cluster[1,2,1024]"
+
+
+def name_classes(spark: SparkSession) -> None:
+    """Tell the JVM where the classes are that PySpark asks for most."""
+    for name in _CLASSES:
+        java_import(spark._jvm, name)
 
 
 _interpreted: set[SparkSession] = set()

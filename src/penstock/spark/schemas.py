@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import accumulate, count
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -49,6 +49,7 @@ _BEYOND_SPARK = (
     "timetz", "timestamptz", "timestamp_s", "timestamp_ms", "timestamp_ns", "interval", "varchar", "blob", "json",
     "uuid", "geometry",
 )  # fmt: skip
+_PLAIN = re.compile(r"[\w\s,()<>:]+")  # neither quotes nor comments
 # Spark's parser sees them as VARCHARs of lengths that nobody writes.
 _PLACEHOLDER = 2_147_000_000
 _ARROW_TYPES = {
@@ -267,6 +268,8 @@ def _parsed(spark: SparkSession, ddl: str) -> T.StructType:
 
 def _with_placeholders(spark: SparkSession, ddl: str) -> str:
     """The text with types beyond Spark's replaced, found where Spark's grammar says that a type stands."""
+    if _is_plain(ddl):
+        return ddl
     spark_parser, antlr = "org.apache.spark.sql.catalyst.parser", "org.antlr.v4.runtime"
     characters = java_class(spark, f"{antlr}.CharStreams").fromString(ddl)
     lexer = java_class(spark, f"{spark_parser}.SqlBaseLexer")(
@@ -289,6 +292,14 @@ def _with_placeholders(spark: SparkSession, ddl: str) -> str:
         if name in _BEYOND_SPARK:
             text = f"{text[:start]}VARCHAR({_PLACEHOLDER + _BEYOND_SPARK.index(name)}){text[start + len(name) :]}"
     return text
+
+
+def _is_plain(ddl: str) -> bool:
+    """Whether a glance tells that all types are Spark's and that the list ends where the text does: most are so."""
+    if not _PLAIN.fullmatch(ddl) or not set(_BEYOND_SPARK).isdisjoint(re.findall(r"\w+", ddl.lower())):
+        return False
+    depths = list(accumulate({"(": 1, ")": -1}.get(character, 0) for character in ddl))
+    return min(depths) >= 0 and depths[-1] == 0
 
 
 def _refuse_nested_not_null(kind: T.DataType, place: str) -> None:

@@ -11,6 +11,7 @@ import duckdb
 
 from penstock.ducklake.model.snapshot_changes import quoted_name
 from penstock.errors import InvalidError
+from penstock.storage.duckdb_files import duckdb_cursor
 
 Node = dict[str, Any]
 
@@ -74,7 +75,7 @@ def with_renamed_column(sql: str, old: str, new: str) -> str:
 
 
 def _text(tree: Any) -> str:
-    with calculator() as connection:
+    with duckdb_cursor() as connection:
         [[text]] = connection.execute("SELECT json_deserialize_sql(CAST($1 AS JSON))", [json.dumps(tree)]).fetchall()
     return str(text).removeprefix(_SELECT)
 
@@ -98,7 +99,7 @@ def function_names(sql: str) -> set[str]:
 
 
 def _tree(sql: str) -> Any:
-    with calculator() as connection:
+    with duckdb_cursor() as connection:
         [[text]] = connection.execute("SELECT json_serialize_sql($1)", [_SELECT + sql]).fetchall()
     return json.loads(text)
 
