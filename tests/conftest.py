@@ -14,8 +14,9 @@ import pytest
 
 from support import catalogs, effort
 from support.catalogs import Catalog
+from support.processes import environment
 from support.servers import MariaDBServer, PostgresServer
-from support.small_sessions import CLUSTERED, SMALL, cluster, interpret, name_classes
+from support.small_sessions import CLUSTERED, cluster, interpret, name_classes, shared_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,10 +130,10 @@ def mysql_server() -> Iterator[MariaDBServer]:
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     import penstock
 
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    os.environ["PYTHONPATH"] = environment()["PYTHONPATH"]
     clustered = request.config.getoption("--cluster")
     master = cluster() if clustered else request.config.getoption("--master")
-    session = penstock.session(master, **SMALL, **(CLUSTERED if clustered else {}))
+    session = penstock.session(master, **shared_settings(), **(CLUSTERED if clustered else {}))
     name_classes(session)
     yield session
     session.stop()

@@ -16,7 +16,17 @@ FORMATS = ("ducklake", "lance", "delta")
 # A package may import those before it, and itself.
 SHARED = ("version", "errors", "schema", "predicates", "partitioning", "storage", "spark")
 ROOMS = {
-    "ducklake": ("model", "files", "catalog", "transaction", "attachment", "reading", "writing", "changing"),
+    "ducklake": (
+        "model",
+        "files",
+        "catalog",
+        "transaction",
+        "attachment",
+        "reading",
+        "writing",
+        "changing",
+        "maintenance",
+    ),
     "lance": ("format", "commits", "reading", "writing", "namespace"),
     "delta": ("format", "log", "reading", "writing", "table"),
 }

@@ -8,9 +8,8 @@ from pyspark.sql import SparkSession
 from support import effort
 
 # The JVM's optimising compiler and parallel garbage collector cost more than they save here; without the former the JVM
-# keeps room for less code than Spark has, and would sweep and compile again. One partition is enough. Spark takes
-# memory in pages of 64 MB, one for each operator and task, also for one row. Telling the JVM the line of every Python
-# call doubles the calls.
+# keeps room for less code than Spark has, and would sweep and compile again. One partition is enough. Telling the JVM
+# the line of every Python call doubles the calls.
 _SMALL_JVM = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=256m -XX:NewSize=256m"
 )
@@ -18,10 +17,11 @@ SMALL = {
     "spark.driver.extraJavaOptions": _SMALL_JVM,
     "spark.executor.extraJavaOptions": _SMALL_JVM,
     "spark.sql.shuffle.partitions": "1",
-    "spark.buffer.pageSize": "1m",
-    "spark.python.daemon.module": "support.warm_workers",
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
+# What users do not have, so that `--full` has it neither: workers that need not import anything, and small pages of
+# memory. Spark takes one of 64 MB for each operator and task, also for one row.
+_QUICK = {"spark.python.daemon.module": "support.warm_workers", "spark.buffer.pageSize": "1m"}
 # Of a session with executors of their own: few bytes of rows may come to the driver, one way or the other.
 CLUSTERED = {"spark.driver.maxResultSize": "1m", "spark.sql.autoBroadcastJoinThreshold": "100k"}
 # To plan a query in stages and to compile it takes longer than to run it on ten rows.
@@ -41,6 +41,11 @@ _CLASSES = (
     "org.apache.spark.sql.api.python.PythonSQLUtils",
     "org.apache.spark.sql.functions",
 )
+
+
+def shared_settings() -> dict[str, str]:
+    """Of the session that the tests share."""
+    return SMALL if effort.is_full() else {**SMALL, **_QUICK}
 
 
 def cluster() -> str:

@@ -15,7 +15,7 @@ from penstock.ducklake.catalog.opening import Catalog
 from penstock.ducklake.catalog.snapshots import latest_snapshot, snapshot_by_time, snapshot_by_version
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.model.options import effective_value
-from penstock.ducklake.model.snapshots import Snapshot, Version
+from penstock.ducklake.model.snapshots import Snapshot, Version, version_number
 from penstock.ducklake.transaction import Shown, Transaction
 from penstock.errors import InvalidError, NotFoundError
 from penstock.spark.versions import instant
@@ -82,6 +82,11 @@ class Attachment:
             how = "read_only=True" if self._read_only else "a snapshot"
             raise InvalidError(f"{self!r} was attached with {how} and cannot be changed; attach it without")
 
+    def check_outside_transaction(self, verb: str) -> None:
+        """Raise an InvalidError where this thread is inside a transaction."""
+        if self._active is not None:
+            raise InvalidError(f"{verb} takes effect at once and cannot be part of a transaction; call it outside")
+
     def shown(self, version: Version | None = None, timestamp: str | datetime | None = None) -> Shown:
         """What a read looks at: a snapshot that is asked for, the transaction's view, or the current snapshot."""
         if version is None and timestamp is None and self._active is not None:
@@ -98,7 +103,7 @@ class Attachment:
         if version is not None and timestamp is not None:
             raise NotFoundError("give a version or a timestamp, not both")
         if version is not None:
-            return snapshot_by_version(self.catalog.database, _number(version))
+            return snapshot_by_version(self.catalog.database, version_number(version))
         if timestamp is not None:
             return snapshot_by_time(self.catalog.database, self.instant(timestamp))
         return self.current_snapshot()
@@ -127,10 +132,3 @@ class Attachment:
 
     def _note_commit(self, snapshot: Snapshot) -> None:
         self.last_committed = snapshot
-
-
-def _number(version: Version) -> int:
-    number = version.id if isinstance(version, Snapshot) else version
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise InvalidError(f"{version!r} is no version; give the number of a snapshot, or a Snapshot")
-    return number

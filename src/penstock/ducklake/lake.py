@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.ducklake.catalog import objects
 from penstock.ducklake.catalog.commits.commit import CommitInfo
 from penstock.ducklake.catalog.commits.stored_options import store_option
-from penstock.ducklake.catalog.snapshots import all_snapshots, reserved_words
-from penstock.ducklake.lake_definition import LakeDefinition
+from penstock.ducklake.catalog.snapshots import all_snapshots
+from penstock.ducklake.lake_maintenance import LakeMaintenance
 from penstock.ducklake.model.option_values import validate_option
 from penstock.ducklake.model.options import OPTIONS, OptionValue
-from penstock.ducklake.model.snapshot_changes import parse_changes, quoted_name, summarise
+from penstock.ducklake.model.snapshot_changes import quoted_name
 from penstock.ducklake.model.snapshots import Snapshot, Version
 from penstock.ducklake.transaction import Transaction
 from penstock.errors import InvalidError, NotFoundError
 from penstock.version import __version__
 
-_SNAPSHOTS = """snapshot_id long, snapshot_time timestamp, schema_version long, changes map<string,array<string>>,
-                author string, commit_message string, commit_extra_info string"""
 _OPTIONS = "option_name string, description string, value string, scope string, scope_entry string"
 _SETTINGS = "catalog_type string, extension_version string, data_path string"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Lake(LakeDefinition):
+class Lake(LakeMaintenance):
     """A DuckLake: its tables, snapshots and options. Made by `penstock.attach`; close it, or use it in a `with`.
 
     Verbs that change something return the snapshot they made, and None inside a transaction, whose commit makes it.
@@ -155,13 +152,7 @@ class Lake(LakeDefinition):
         Returns:
             What the extension's `snapshots()` returns.
         """
-        reserved = reserved_words()
-        rows = [
-            (s.id, s.time, s.schema_version, summarise(parse_changes(s.changes_made), reserved), s.author,
-             s.commit_message, s.commit_extra_info)
-            for s in all_snapshots(self._attachment.catalog.database)
-        ]  # fmt: skip
-        return self._frame(rows, _SNAPSHOTS)
+        return self._snapshot_frame(all_snapshots(self._attachment.catalog.database))
 
     def options(self) -> DataFrame:
         """Lists the options that were set, and for what.
@@ -204,6 +195,3 @@ class Lake(LakeDefinition):
         if item.scope == "table":
             return next((t.full_name for t in objects.tables(*where) if t.id == item.scope_id), None)
         return None
-
-    def _frame(self, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
-        return self._attachment.spark.createDataFrame(list(rows), schema)

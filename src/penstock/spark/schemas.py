@@ -254,6 +254,8 @@ def _parsed(spark: SparkSession, ddl: str) -> T.StructType:
     statement = f"CREATE TABLE t ({_with_placeholders(spark, ddl)})"
     try:
         plan = session.sessionState().sqlParser().parsePlan(statement)
+        if plan.getClass().getSimpleName() != "CreateTable":
+            raise InvalidError(f"{ddl!r} is not a list of columns: it is a query")
         schema = T.StructType.fromJson(json.loads(plan.tableSchema().json()))
     except (PySparkException, Py4JError) as error:
         raise InvalidError(f"{ddl!r} is not a list of columns: {_reason(error)}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 
 import duckdb
@@ -24,13 +25,14 @@ def duckdb_cursor() -> duckdb.DuckDBPyConnection:
 
     For questions about values: what is created there, all would see.
     """
-    connection = _kept_duckdb().cursor()
+    connection = _kept_duckdb(os.getpid()).cursor()
     connection.execute("SET TimeZone = 'UTC'")
     return connection
 
 
 @cache
-def _kept_duckdb() -> duckdb.DuckDBPyConnection:
+def _kept_duckdb(process: int) -> duckdb.DuckDBPyConnection:
+    """Each process has its own: in a fork of another, what that one's threads held would be held for ever."""
     return duckdb.connect(config={"threads": 1})
 
 

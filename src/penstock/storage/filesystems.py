@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cache
 from typing import NamedTuple
 from uuid import uuid4
@@ -64,11 +65,32 @@ def delete_directory(path: str) -> None:
 
 def list_files(directory: str) -> Iterator[str]:
     """The paths of all files below a directory, which ends in a slash; none where it does not exist."""
+    return (file.path for file in stored_files(directory))
+
+
+class StoredFile(NamedTuple):
+    """A file, by its whole path."""
+
+    path: str
+    size: int
+    modified: datetime
+
+
+def stored_files(directory: str) -> Iterator[StoredFile]:
+    """All files below a directory, which ends in a slash; none where it does not exist."""
     filesystem, name = _located(directory)
-    selector = fs.FileSelector(name.rstrip("/"), allow_not_found=True, recursive=True)
-    for info in filesystem.get_file_info(selector):
+    for info in filesystem.get_file_info(fs.FileSelector(name.rstrip("/"), allow_not_found=True, recursive=True)):
         if info.type == fs.FileType.File:
-            yield directory + info.path.removeprefix(name)
+            modified = datetime.fromtimestamp((info.mtime_ns or 0) / 1e9, UTC)
+            yield StoredFile(directory + info.path.removeprefix(name), info.size, modified)
+
+
+def list_subdirectories(directory: str) -> Iterator[str]:
+    """The directories right in a directory, each with a slash at its end; none where it does not exist."""
+    filesystem, name = _located(directory)
+    for info in filesystem.get_file_info(fs.FileSelector(name.rstrip("/"), allow_not_found=True)):
+        if info.type == fs.FileType.Directory:
+            yield f"{directory}{info.base_name}/"
 
 
 def upload_file(local: str, path: str) -> None:

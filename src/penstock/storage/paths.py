@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
+from functools import lru_cache
 from urllib.parse import quote, unquote
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -23,6 +25,21 @@ def is_local(path: str) -> bool:
 def folder(path: str) -> str:
     """A path with a slash at its end."""
     return path if path.endswith("/") else path + "/"
+
+
+def normalised(path: str) -> str:
+    """One spelling of a path: without `//`, `.` and `..`, and on this machine without links among its folders."""
+    if is_local(path):
+        directory, name = os.path.split(path.removeprefix("file://"))
+        return os.path.join(_real_directory(directory), name)
+    match = _SCHEME.match(path)
+    assert match is not None  # or it would be local
+    return match[0] + posixpath.normpath(path[match.end() :])
+
+
+@lru_cache(maxsize=4096)
+def _real_directory(path: str) -> str:
+    return os.path.realpath(path)
 
 
 def resolve(parent: str, path: str, is_relative: bool) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from penstock.errors import InvalidError
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -22,3 +24,11 @@ class Snapshot:
 
 
 Version = int | Snapshot  # a snapshot by its number, or itself
+
+
+def version_number(version: Version) -> int:
+    """The number of a snapshot; InvalidError for what is none."""
+    number = version.id if isinstance(version, Snapshot) else version
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise InvalidError(f"{version!r} is no version; give the number of a snapshot, or a Snapshot")
+    return number

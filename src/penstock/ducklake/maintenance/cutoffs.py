@@ -1,0 +1,50 @@
+"""Tells the moment before which snapshots and files are old, from what a user says and from options."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from penstock.ducklake.attachment import Attachment
+from penstock.errors import InvalidError
+from penstock.storage.duckdb_files import duckdb_cursor
+
+Age = str | datetime | timedelta
+_DELETE_OLDER_THAN = "2 days"
+
+
+def moment(attachment: Attachment, older_than: Age) -> datetime:
+    """The moment of a time, or of an age before now."""
+    if isinstance(older_than, timedelta):
+        return datetime.now(UTC) - older_than
+    return attachment.instant(older_than)
+
+
+def expiry_cutoff(attachment: Attachment) -> datetime | None:
+    """What the lake's option `expire_older_than` says; None where it is not set."""
+    interval = attachment.option("expire_older_than", None, None)
+    return _before_now(interval) if interval else None
+
+
+def file_cutoff(attachment: Attachment, verb: str, older_than: Age | None, cleanup_all: bool) -> datetime | None:
+    """Before when files may go: as told, or as the lake's option `delete_older_than` says. None for any time.
+
+    Raises:
+        InvalidError: Both were told, or nothing was and the option is empty.
+    """
+    if older_than is not None and cleanup_all:
+        raise InvalidError(f"{verb} takes older_than or cleanup_all, not both")
+    if cleanup_all:
+        return None
+    if older_than is not None:
+        return moment(attachment, older_than)
+    interval = attachment.option("delete_older_than", None, None)
+    if interval == "":
+        raise InvalidError(f"the option delete_older_than is empty: give {verb} older_than=..., or cleanup_all=True")
+    return _before_now(interval or _DELETE_OLDER_THAN)
+
+
+def _before_now(interval: str) -> datetime:
+    with duckdb_cursor() as connection:
+        sql = "SELECT epoch_us(CAST(? AS TIMESTAMPTZ) - CAST(? AS INTERVAL))"
+        [[micros]] = connection.execute(sql, [datetime.now(UTC), interval]).fetchall()
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
