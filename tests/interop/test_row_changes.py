@@ -18,6 +18,7 @@ from penstock import Lake, Table
 from support import effort
 from support.catalogs import Catalog
 from support.compare import assert_same_tables
+from support.reference import METADATA
 from support.writing import attached, leaving_nothing
 
 COLUMNS = (
@@ -81,6 +82,29 @@ def test_updates(catalog: Catalog, spark: SparkSession) -> None:
         lake.table("t").update({"name": "concat(name, '!')"}, where="name = 'duck'")
         assert lake.table("t").read().where("name = 'duck!'").count() == 13
     assert_same_tables(catalog, spark, "t")
+
+
+def test_row_ids_survive_the_extensions_merge(file_catalog: Catalog, spark: SparkSession) -> None:
+    """It counts the rows of neighbouring files from the first one's id, but not where files bring ids of their own."""
+    with attached(file_catalog, spark, data_inlining_row_limit=0) as lake:
+        table = lake.create_table("t", "id BIGINT, name STRING")
+        table.append(spark.range(0, 40, 1, 1).selectExpr("id", "'old'"))
+        table.update({"name": "'new'"}, where="id % 2 = 0")
+        table.update({"name": "'newer'"}, where="id % 4 = 0")
+        source = spark.range(39, 60, 1, 1).selectExpr("id", "'merged' AS name")
+        table.merge(source, on="id").when_matched_update().when_not_matched_insert().execute()
+        expected = sorted(map(tuple, table.read(row_ids=True).collect()))
+        told = sorted(map(tuple, table.changes(3, 4).collect()))
+    with file_catalog.reference() as reference:
+        starts = f"SELECT row_id_start FROM {METADATA}.ducklake_data_file ORDER BY begin_snapshot, row_id_start"
+        assert [start for (start,) in reference.rows(starts)].count(None) == 3
+        reference.execute("CALL ducklake_merge_adjacent_files('lk')")
+        assert sorted(reference.rows("SELECT id, name, rowid FROM t")) == expected
+        reference.execute("CALL ducklake_rewrite_data_files('lk', delete_threshold => 0)")
+        assert sorted(reference.rows("SELECT id, name, rowid FROM t")) == expected
+    assert_same_tables(file_catalog, spark, "t")
+    with attached(file_catalog, spark) as lake:
+        assert sorted(map(tuple, lake.table("t").changes(3, 4).collect())) == told
 
 
 def test_deletion_vectors_and_encryption(file_catalog: Catalog, spark: SparkSession) -> None:

@@ -52,7 +52,8 @@ def stage_written(transaction: Transaction, target: WriteTarget, job: WriteJob, 
     rest = Written(list(job.files(written.held)))
     note_files(transaction, target, rest)
     partition_id = target.spec.partition_id if target.spec else None
-    add_files(transaction.staging, target.info.id, partition_id, [*written.files, *rest.files])
+    files = [*written.files, *rest.files]
+    add_files(transaction.staging, target.info.id, partition_id, files, with_row_ids=job.plan.row_ids)
 
 
 def _inlined(transaction: Transaction, target: WriteTarget, job: WriteJob, written: Written) -> bool:

@@ -28,12 +28,19 @@ _in_order = attrgetter(*(field.name for field in fields(ColumnStatistics)))
 DescribedFile = WrittenFile | ForeignFile
 
 
-def add_files(staging: Staging, table_id: int, partition_id: int | None, files: Iterable[WrittenFile]) -> None:
-    """Make data files that were written part of a table."""
+def add_files(
+    staging: Staging,
+    table_id: int,
+    partition_id: int | None,
+    files: Iterable[WrittenFile],
+    *,
+    with_row_ids: bool = False,
+) -> None:
+    """Make data files that were written part of a table; `with_row_ids` those that bring the row ids of their rows."""
     for file in files:
         file_id = add_file(
             staging, table_id, file, path_is_relative=True, partition_id=partition_id,
-            partition_values=file.partition_values, encryption_key=file.encryption_key,
+            partition_values=file.partition_values, encryption_key=file.encryption_key, with_row_ids=with_row_ids,
         )  # fmt: skip
         for variant in file.variants:
             _add_variant(staging, file_id, table_id, variant)
@@ -47,6 +54,7 @@ def add_file(
     path_is_relative: bool,
     partition_id: int | None,
     partition_values: Sequence[str | None],
+    with_row_ids: bool = False,
     **more: object,
 ) -> int:
     """Make a data file part of a table: its row, statistics and partition values. Returns its id."""
@@ -62,7 +70,8 @@ def add_file(
         record_count=file.record_count,
         file_size_bytes=file.size,
         footer_size=file.footer_size,
-        row_id_start=growth.row_ids,
+        # With a number, the extension's merge would count the rows from it, and forget the ids that the file brings.
+        row_id_start=None if with_row_ids else growth.row_ids,
         partition_id=partition_id,
         **more,
     )
