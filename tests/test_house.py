@@ -17,19 +17,11 @@ FORMATS = ("ducklake", "lance", "delta")
 SHARED = ("version", "errors", "schema", "predicates", "partitioning", "storage", "spark")
 ROOMS = {
     "ducklake": (
-        "model",
-        "files",
-        "catalog",
-        "transaction",
-        "attachment",
-        "reading",
-        "writing",
-        "changing",
-        "maintenance",
+        "model", "files", "catalog", "transaction", "attachment", "reading", "writing", "changing", "maintenance",
     ),
     "lance": ("format", "commits", "reading", "writing", "namespace"),
     "delta": ("format", "log", "reading", "writing", "table"),
-}
+}  # fmt: skip
 PURE = ("version", "errors", "schema", "predicates", "partitioning")
 ENGINES = ("pyspark", "py4j", "duckdb", "sqlite3", "psycopg", "pymysql", "lance", "deltalake")
 MOST_LINES = 450

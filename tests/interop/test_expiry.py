@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import penstock
 from penstock.ducklake.catalog.catalog_tables import TABLES
+from penstock.ducklake.maintenance import file_deletion
 from support import dumps
 from support.catalogs import Catalog, DuckDBCatalog
 from support.compare import TableName, assert_history, record
@@ -231,8 +233,6 @@ def test_what_cannot_be_deleted_is_not_forgotten(
     file_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build(file_catalog)
-    from penstock.ducklake.maintenance import file_deletion
-
     real, refused = file_deletion.delete_file, []
 
     def refusing(path: str) -> None:
@@ -266,8 +266,6 @@ def test_files_that_were_gone_before_are_forgotten(file_catalog: Catalog, spark:
 
 
 def age(path: Path, hours: float) -> None:
-    import os
-
     moment = (datetime.now(UTC) - timedelta(hours=hours)).timestamp()
     os.utime(path, (moment, moment))
 

@@ -82,8 +82,9 @@ class Attachment:
             how = "read_only=True" if self._read_only else "a snapshot"
             raise InvalidError(f"{self!r} was attached with {how} and cannot be changed; attach it without")
 
-    def check_outside_transaction(self, verb: str) -> None:
-        """Raise an InvalidError where this thread is inside a transaction."""
+    def check_changes_at_once(self, verb: str) -> None:
+        """Raise an InvalidError where nothing may be changed, or not by a verb that no transaction can take back."""
+        self.check_writable()
         if self._active is not None:
             raise InvalidError(f"{verb} takes effect at once and cannot be part of a transaction; call it outside")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 FORMAT_VERSION = "1.0"
+# What is known of a data file besides its row.
+FILE_DETAILS = ("ducklake_file_column_stats", "ducklake_file_variant_stats", "ducklake_file_partition_value")
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from penstock.ducklake.catalog.catalog_tables import FILE_DETAILS
 from penstock.ducklake.catalog.databases import Database
-from penstock.ducklake.catalog.file_paths import SCHEDULE
+from penstock.ducklake.catalog.file_paths import SCHEDULE, StoredPath, stored_directories
 from penstock.ducklake.catalog.id_lists import id_lists
 from penstock.ducklake.catalog.snapshots import latest_snapshot
 from penstock.errors import CatalogError
 
 _GAPS_A_STATEMENT = 100
-_OF_FILES = ("ducklake_file_column_stats", "ducklake_file_variant_stats", "ducklake_file_partition_value")
 # Rows of these end one by one, and whoever needs them looks at a snapshot. Those of columns and partitionings stay: a
 # file is read by the columns of the snapshot that it was written at, however long ago that was.
 _VERSIONED = ("ducklake_schema", "ducklake_view", "ducklake_tag", "ducklake_macro")
@@ -77,10 +77,10 @@ class _Expiry:
 
     def run(self) -> None:
         gone = self._gone_tables()
-        touched = {*self._schedule("ducklake_data_file", "data_file_id", gone)}
-        touched |= {*self._schedule("ducklake_delete_file", "delete_file_id", gone)}
+        touched = self._schedule("ducklake_data_file", "data_file_id", gone)
+        touched |= self._schedule("ducklake_delete_file", "delete_file_id", gone)
         for listed in id_lists(touched):
-            for table in _OF_FILES:
+            for table in FILE_DETAILS:
                 self._delete_without(table, "ducklake_data_file", "data_file_id", f"table_id IN ({listed})")
         for listed in id_lists(gone):
             for table in _OF_TABLES:
@@ -127,19 +127,19 @@ class _Expiry:
                                WHERE d.data_file_id = ducklake_delete_file.data_file_id)"""
             )
         touched: set[int] = set()
+        directories = stored_directories(self.database)
         for condition in conditions:
             tables = {row[0] for row in self.database.query(f"SELECT DISTINCT table_id FROM {table} WHERE {condition}")}
             for table_id in sorted(tables):
-                self._schedule_of(table, key, table_id, condition)
+                self._schedule_of(table, key, table_id, condition, directories.get(table_id, StoredPath("", True)))
             if tables:
                 self.database.execute(f"DELETE FROM {table} WHERE {condition}")
             touched |= tables
         return touched
 
-    def _schedule_of(self, table: str, key: str, table_id: int, condition: str) -> None:
-        directory, is_relative = self._directory(table_id)
+    def _schedule_of(self, table: str, key: str, table_id: int, condition: str, directory: StoredPath) -> None:
         now = datetime.now(UTC)
-        for parent, relative, kind in ((directory, is_relative, True), ("", False, False)):
+        for parent, relative, kind in ((*directory, True), ("", False, False)):
             self.database.execute(
                 f"""INSERT INTO {SCHEDULE} (data_file_id, path, path_is_relative, schedule_start)
                     SELECT {key}, ? || path, ?, ? FROM {table}
@@ -147,23 +147,10 @@ class _Expiry:
                 [parent, relative, now, table_id, kind],
             )
 
-    def _directory(self, table_id: int) -> tuple[str, bool]:
-        """Where a table's files are, and whether that is relative to the data path."""
-        rows = self.database.query(
-            """SELECT t.path, t.path_is_relative, s.path, s.path_is_relative FROM ducklake_table t
-               LEFT JOIN ducklake_schema s ON s.schema_id = t.schema_id
-               WHERE t.table_id = ? ORDER BY t.begin_snapshot DESC""",
-            [table_id],
-        )
-        path, is_relative, schema_path, schema_is_relative = rows[0] if rows else ("", True, "", True)
-        if not is_relative:
-            return path, False
-        return (schema_path or "") + (path or ""), schema_is_relative is None or bool(schema_is_relative)
-
     def _delete_inlined(self) -> None:
         """Delete inlined rows that nobody sees, and inlined deletes of files that are gone."""
         database = self.database
-        known = {row[0] for row in database.query("SELECT table_id FROM ducklake_table")}
+        known = _known_tables(database)
         for name, table_id in _inlined_tables(database):
             if table_id not in known:
                 continue
@@ -185,6 +172,10 @@ class _Expiry:
             )
 
 
+def _known_tables(database: Database) -> set[int]:
+    return {row[0] for row in database.query("SELECT table_id FROM ducklake_table")}
+
+
 def _inlined_tables(database: Database) -> Iterator[tuple[str, int]]:
     """The tables of inlined rows and inlined deletes, each with the table that they are of."""
     for name in sorted(database.tables("ducklake_inlined_")):
@@ -197,7 +188,7 @@ def _drop_inlined_tables(database: Database) -> None:
     """Drop what tables that are gone have left. A user may delete rows and not be allowed to drop tables."""
     first_free = latest_snapshot(database).next_catalog_id  # before the others: tables are made before they are known
     tables = list(_inlined_tables(database))
-    known = {row[0] for row in database.query("SELECT table_id FROM ducklake_table")}
+    known = _known_tables(database)
     for name, table_id in tables:
         if table_id < first_free and table_id not in known:
             try:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.id_lists import id_lists
-from penstock.storage.paths import absolute, folder, resolve
+from penstock.storage.paths import folder, resolve
 
 SCHEDULE = "ducklake_files_scheduled_for_deletion"
 _ROWS_A_QUERY = 100_000
@@ -71,12 +72,25 @@ def table_directories(database: Database, data_path: str) -> set[str]:
 
 
 def _table_directories(database: Database, data_path: str) -> dict[int, str]:
+    stored = stored_directories(database)
+    return {table_id: folder(resolve(data_path, *directory)) for table_id, directory in stored.items()}
+
+
+class StoredPath(NamedTuple):
+    """A path as the catalog has it."""
+
+    path: str
+    is_relative: bool  # to the data path
+
+
+def stored_directories(database: Database) -> dict[int, StoredPath]:
+    """Where the files of every table are that the catalog knows: as its last row says, whichever snapshots see it."""
     rows = database.query(
         """SELECT t.table_id, t.path, t.path_is_relative, s.path, s.path_is_relative FROM ducklake_table t
            LEFT JOIN ducklake_schema s ON s.schema_id = t.schema_id ORDER BY t.begin_snapshot"""
     )
     found = {}
     for table_id, path, is_relative, schema_path, schema_is_relative in rows:
-        schema = resolve(data_path, schema_path or "", schema_is_relative is None or bool(schema_is_relative))
-        found[table_id] = folder(resolve(folder(schema), path or "", bool(is_relative)))
-    return {table_id: absolute(path) for table_id, path in found.items()}
+        inside = StoredPath((schema_path or "") + (path or ""), schema_is_relative is None or bool(schema_is_relative))
+        found[table_id] = inside if is_relative else StoredPath(path, False)
+    return found

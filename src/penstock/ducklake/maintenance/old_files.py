@@ -15,8 +15,7 @@ _log = logging.getLogger("penstock")
 
 def cleanup_old_files(attachment: Attachment, older_than: Age | None, cleanup_all: bool, dry_run: bool) -> list[str]:
     """Delete scheduled files and give back their paths. One that some row names again, or could not go, is kept."""
-    attachment.check_writable()
-    attachment.check_outside_transaction("cleanup_old_files")
+    attachment.check_changes_at_once("cleanup_old_files")
     cutoff = file_cutoff(attachment, "cleanup_old_files", older_than, cleanup_all)
     catalog = attachment.catalog
     database, data_path = catalog.database, catalog.data_path

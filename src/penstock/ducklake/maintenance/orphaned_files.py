@@ -24,8 +24,7 @@ def delete_orphaned_files(
     attachment: Attachment, older_than: Age | None, cleanup_all: bool, dry_run: bool
 ) -> list[str]:
     """Delete files of the lake's own form that no row names, and give back their paths. Young ones always stay."""
-    attachment.check_writable()
-    attachment.check_outside_transaction("delete_orphaned_files")
+    attachment.check_changes_at_once("delete_orphaned_files")
     cutoff = file_cutoff(attachment, "delete_orphaned_files", older_than, cleanup_all)
     youngest = datetime.now(UTC) - YOUNG
     limit = youngest if cutoff is None else min(cutoff, youngest)

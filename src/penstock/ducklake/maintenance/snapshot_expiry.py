@@ -20,8 +20,7 @@ def expire_snapshots(
     dry_run: bool,
 ) -> list[Snapshot]:
     """Expire the snapshots that are chosen, and give them back. The newest one always stays."""
-    attachment.check_writable()
-    attachment.check_outside_transaction("expire_snapshots")
+    attachment.check_changes_at_once("expire_snapshots")
     if sum(choice is not None for choice in (versions, older_than, keep_last)) > 1:
         raise InvalidError("expire_snapshots takes one of versions, older_than and keep_last")
     if keep_last is not None and keep_last < 1:

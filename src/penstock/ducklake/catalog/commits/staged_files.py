@@ -9,6 +9,7 @@ from operator import attrgetter
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.ducklake.catalog.catalog_tables import FILE_DETAILS
 from penstock.ducklake.catalog.commits.provisional_ids import is_provisional
 from penstock.ducklake.catalog.commits.staging import InlinedRows, Staging
 from penstock.ducklake.catalog.databases import Database
@@ -19,7 +20,6 @@ from penstock.ducklake.model.objects import TableInfo
 from penstock.schema.columns import Column
 from penstock.schema.statistics import ColumnStatistics, VariantStatistics, WrittenFile
 
-_BY_FILE = ("ducklake_file_column_stats", "ducklake_file_variant_stats", "ducklake_file_partition_value")
 _STATISTICS = (
     "column_id", "column_size_bytes", "value_count", "null_count", "min_value", "max_value", "contains_nan",
     "extra_stats",
@@ -135,7 +135,7 @@ def remove_files(staging: Staging, table: TableInfo, file_ids: Iterable[int]) ->
     own = {file_id for file_id in ids if is_provisional(file_id)}
     if own:
         staging.remove("ducklake_data_file", "data_file_id", own)
-        for name in _BY_FILE:
+        for name in FILE_DETAILS:
             staging.remove(name, "data_file_id", own)
     if ids - own:
         staging.end("ducklake_data_file", data_file_id=ids - own)
