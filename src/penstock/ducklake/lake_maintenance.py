@@ -10,10 +10,11 @@ from pyspark.sql import DataFrame
 
 from penstock.ducklake.catalog.snapshots import reserved_words
 from penstock.ducklake.lake_definition import LakeDefinition
-from penstock.ducklake.maintenance import old_files, orphaned_files, snapshot_expiry
+from penstock.ducklake.maintenance import compacted_tables, old_files, orphaned_files, snapshot_expiry
 from penstock.ducklake.maintenance.cutoffs import Age
 from penstock.ducklake.model.snapshot_changes import parse_changes, summarise
 from penstock.ducklake.model.snapshots import Snapshot, Version
+from penstock.ducklake.table_maintenance import compacted_frame
 
 _SNAPSHOTS = """snapshot_id long, snapshot_time timestamp, schema_version long, changes map<string,array<string>>,
                 author string, commit_message string, commit_extra_info string"""
@@ -22,7 +23,83 @@ _PATHS = "path string"
 
 @dataclass(frozen=True, repr=False, eq=False)
 class LakeMaintenance(LakeDefinition):
-    """What keeps a lake small and quick. These verbs make no snapshot, and are not part of transactions."""
+    """What keeps a lake small and quick. These verbs are not part of transactions."""
+
+    def merge_adjacent_files(
+        self,
+        table: str | None = None,
+        *,
+        schema: str | None = None,
+        min_file_size: int | None = None,
+        max_file_size: int | None = None,
+        max_compacted_files: int | None = None,
+        where: str | None = None,
+    ) -> DataFrame:
+        """Merges small files into large ones. Snapshots, the change feed and row ids show what they did before.
+
+        Files of a partition and of a schema version are merged in the order in which they came, each time until they
+        reach the option `target_file_size` together; those that have lost rows are left (`rewrite_data_files`). Files
+        of versions that are older than all snapshots that are kept are merged too. Each table is a snapshot of its own.
+        The merged files are scheduled for deletion, and go when `cleanup_old_files` is called.
+
+        Args:
+            table: The table's name; by default all tables whose option `auto_compact` is not false.
+            schema: The schema of the table, by default `main`; without a table, all tables of this schema.
+            min_file_size: The bytes from which on files take part.
+            max_file_size: The bytes from which on they do not; by default the option `target_file_size`.
+            max_compacted_files: How many files are made at most, of each table.
+            where: A predicate: files take part whose partition values and statistics allow rows that it is true for.
+
+        Returns:
+            A row for each file that was made: schema_name, table_name, files_processed, files_created.
+
+        Raises:
+            NotFoundError: There is no such table or schema.
+            InvalidError: A size or number is out of range, or the thread is inside a transaction.
+            ConflictError: Other writers changed the same files, again and again.
+        """
+        attachment = self._attachment
+        attachment.check_changes_at_once("merge_adjacent_files")
+        tables = compacted_tables.compacted_tables(attachment, table, schema)
+        lines = compacted_tables.merge_adjacent_files(
+            attachment, tables, min_file_size, max_file_size, max_compacted_files, where
+        )
+        return compacted_frame(attachment, lines)
+
+    def rewrite_data_files(
+        self,
+        table: str | None = None,
+        *,
+        schema: str | None = None,
+        delete_threshold: float | None = None,
+        where: str | None = None,
+    ) -> DataFrame:
+        """Writes files anew that have lost many of their rows, without those. Rows keep their row ids.
+
+        The old files stay for the snapshots that show them, until these expire. Each table is a snapshot of its own.
+
+        Args:
+            table: The table's name; by default all tables whose option `auto_compact` is not false.
+            schema: The schema of the table, by default `main`; without a table, all tables of this schema.
+            delete_threshold: The part of a file's rows that must be deleted; by default the option
+                `rewrite_delete_threshold`, or 0.95.
+            where: A predicate: files take part whose partition values and statistics allow rows that it is true for.
+
+        Returns:
+            A row for each file that was made: schema_name, table_name, files_processed, files_created; 0 of these where
+            no row is left.
+
+        Raises:
+            NotFoundError: There is no such table or schema.
+            InvalidError: The threshold is not between 0 and 1, or the thread is inside a transaction.
+            ConflictError: Other writers changed the same files, again and again.
+        """
+        attachment = self._attachment
+        attachment.check_changes_at_once("rewrite_data_files")
+        tables = compacted_tables.compacted_tables(attachment, table, schema)
+        return compacted_frame(
+            attachment, compacted_tables.rewrite_data_files(attachment, tables, delete_threshold, where)
+        )
 
     def expire_snapshots(
         self,

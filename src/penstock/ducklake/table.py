@@ -15,7 +15,7 @@ from penstock.ducklake.changing.target_table import target_table
 from penstock.ducklake.files.name_matching import MatchingRules
 from penstock.ducklake.merge import Merge
 from penstock.ducklake.model.snapshots import Snapshot
-from penstock.ducklake.readable_table import ReadableTable
+from penstock.ducklake.table_maintenance import TableMaintenance
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing import added_files, definitions, inserts, table_evolution
 from penstock.ducklake.writing.write_target import WriteTarget, write_target
@@ -25,7 +25,7 @@ from penstock.spark.write_job import Distribution
 
 
 @dataclass(frozen=True)
-class Table(ReadableTable):
+class Table(TableMaintenance):
     """A table by name. Each call shows it at the lake's current snapshot, or at the one that is asked for.
 
     Verbs that change something return the snapshot they made, and None inside a transaction, whose commit makes it.

@@ -100,19 +100,21 @@ def text_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def duckdb_type(column: Column) -> str:
+def duckdb_type(column: Column, names: Mapping[str, str] = _DUCKDB_TYPES) -> str:
     """DuckDB's name for a column's type."""
+    inner = [duckdb_type(child, names) for child in column.children]
     match column.type.name:
         case "list":
-            return f"{duckdb_type(column.children[0])}[]"
+            return f"{inner[0]}[]"
         case "struct":
-            return "STRUCT(" + ", ".join(f"{duckdb_quoted(f.name)} {duckdb_type(f)}" for f in column.children) + ")"
+            fields = (f"{duckdb_quoted(f.name)} {kind}" for f, kind in zip(column.children, inner, strict=True))
+            return f"STRUCT({', '.join(fields)})"
         case "map":
-            return f"MAP({duckdb_type(column.children[0])}, {duckdb_type(column.children[1])})"
+            return f"MAP({inner[0]}, {inner[1]})"
         case "decimal":
             return f"DECIMAL({column.type.precision},{column.type.scale})"
         case name:
-            return _DUCKDB_TYPES[name]
+            return names[name]
 
 
 def ducklake_type(text: str) -> str:
@@ -140,6 +142,36 @@ def select_list(
         value = default_sql(column) if old is None else _evolved(column, old, values[column.id])
         items.append(f"{_shown(column, value, shown)} AS v{position}")
     return ", ".join(items)
+
+
+def evolved_values(target: Sequence[Column], source: Sequence[Column], values: Mapping[int, str]) -> list[str]:
+    """SQL of the target columns in DuckDB's own types, over the source columns' SQL by id."""
+    by_id = {column.id: column for column in source}
+    return [
+        default_sql(column) if column.id not in by_id else _evolved(column, by_id[column.id], values[column.id])
+        for column in target
+    ]
+
+
+def read_schema(columns: Sequence[Column], names: Mapping[int, str], others: Sequence[tuple[int, str]] = ()) -> str:
+    """The schema that `read_parquet` reads files by: columns by field id under other names, and other BIGINTs.
+
+    What a file lacks has the value that the column was added with. Very wide integers are read as the floats that files
+    keep them as.
+    """
+    entries = [_entry(column.id, names[column.id], _read_type(column), column.initial_default) for column in columns]
+    entries += [_entry(field, name, "BIGINT", None) for field, name in others]
+    return f"MAP {{{', '.join(entries)}}}"
+
+
+def _entry(field: int, name: str, kind: str, default: str | None) -> str:
+    value = "CAST(NULL AS VARCHAR)" if default is None else text_literal(default)
+    return f"{field}: {{name: {text_literal(name)}, type: {text_literal(kind)}, default_value: {value}}}"
+
+
+def _read_type(column: Column) -> str:
+    floats = dict.fromkeys(("int128", "uint128"), "DOUBLE")
+    return duckdb_type(column, {**_DUCKDB_TYPES, **floats})
 
 
 def stored_list(columns: Sequence[Column], values: Mapping[int, str], *, nanoseconds: bool = False) -> str:

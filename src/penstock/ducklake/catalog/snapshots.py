@@ -31,6 +31,12 @@ def latest_snapshot(database: Database) -> Snapshot:
     return _snapshot(database, rows[0])
 
 
+def oldest_snapshot(database: Database) -> int:
+    """The number of the oldest snapshot that is kept."""
+    number: int = database.value("SELECT min(snapshot_id) FROM ducklake_snapshot")
+    return number
+
+
 def find_snapshot(database: Database, version: int) -> Snapshot | None:
     """The snapshot of a version, or None."""
     rows = database.query(f"{_SELECT} WHERE s.snapshot_id = ?", [version])

@@ -145,12 +145,7 @@ class FileScope:
 
     def mapping(self, mapping_id: int) -> list[MappedField]:
         """The fields of a name mapping."""
-        rows = self.database.query(
-            """SELECT column_id, source_name, target_field_id, parent_column, is_partition FROM ducklake_name_mapping
-               WHERE mapping_id = ?""",
-            [mapping_id],
-        )
-        return [MappedField(r[0], r[1], r[2], r[3], bool(r[4])) for r in rows]
+        return name_mapping(self.database, mapping_id)
 
     @contextmanager
     def _still(self, group: FileGroup) -> Iterator[None]:
@@ -264,6 +259,16 @@ class FileScope:
         sql = f"""ducklake_delete_file x JOIN ducklake_data_file d ON d.data_file_id = x.data_file_id
                   WHERE x.table_id = ? AND {self._applied("x")} AND {self._shown()} AND {where}"""
         return sql, [self.table_id, *self._shown_parameters(), *parameters]
+
+
+def name_mapping(database: Database, mapping_id: int) -> list[MappedField]:
+    """The fields of a name mapping."""
+    rows = database.query(
+        """SELECT column_id, source_name, target_field_id, parent_column, is_partition FROM ducklake_name_mapping
+           WHERE mapping_id = ?""",
+        [mapping_id],
+    )
+    return [MappedField(r[0], r[1], r[2], r[3], bool(r[4])) for r in rows]
 
 
 def table_sizes(database: Database, at: At) -> dict[int, tuple[int, int, int, int]]:

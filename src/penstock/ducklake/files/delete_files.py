@@ -16,7 +16,7 @@ from penstock.storage.deletion_vectors import encode_deletion_vector, read_delet
 from penstock.storage.duckdb_files import connect_duckdb, read_parquet
 from penstock.storage.filesystems import make_directory, open_file, open_output
 from penstock.storage.parquet import FileOptions, WritePlan, write_files
-from penstock.storage.parquet.duckdb_writer import new_key
+from penstock.storage.parquet.duckdb_copy import new_key
 from penstock.storage.parquet.names import new_file_name
 
 Positions = npt.NDArray[np.int64]

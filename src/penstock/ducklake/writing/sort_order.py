@@ -131,6 +131,15 @@ def _by_duckdb(
     table: str,
     macros: Sequence[Macro],
 ) -> Sorting:
+    expressions = sort_expressions(keys, columns, table, macros)
+    # The bytes that DuckDB makes of a key have its direction and its NULLs in them.
+    return Sorting(tuple(one if one.index < first_extra else SortColumn(one.index) for one in sort), expressions)
+
+
+def sort_expressions(
+    keys: Sequence[SortKey], columns: Sequence[Column], table: str, macros: Sequence[Macro]
+) -> SortExpressions:
+    """Sort keys for DuckDB to compute; UnsupportedError where it cannot."""
     used = {column.id for key in keys for column in columns_of_key(key, columns)}
     schemas = {"main", *(macro.schema.lower() for macro in macros)}
     called = set().union(*(function_names(key.expression) for key in keys))
@@ -146,8 +155,7 @@ def _by_duckdb(
             f"{table} is sorted by {', '.join(key.expression for key in keys)}, which neither Spark nor DuckDB alone "
             f"can compute: {reason}; sort it by something else with set_sorted_by, or by nothing with reset_sorted_by"
         )
-    # The bytes that DuckDB makes of a key have its direction and its NULLs in them.
-    return Sorting(tuple(one if one.index < first_extra else SortColumn(one.index) for one in sort), expressions)
+    return expressions
 
 
 def _order(key: SortKey) -> str:

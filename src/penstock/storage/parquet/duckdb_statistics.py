@@ -24,13 +24,16 @@ Answer = Mapping[str, str]
 
 
 class DuckDBStatistics:
-    """The statistics of one file."""
+    """The statistics of one file, from what COPY returns; where the rows are at hand, they correct it."""
 
-    def __init__(self, columns: tuple[Column, ...], rows: pa.Table, answers: Mapping[str, Answer]) -> None:
+    def __init__(
+        self, columns: tuple[Column, ...], answers: Mapping[str, Answer], rows: pa.Table | None = None
+    ) -> None:
         self._columns = columns
         self._answers = answers
-        self._observed = copy_observations(columns)
-        self._observed.add(rows)
+        self._observed = copy_observations(columns) if rows is not None else None
+        if self._observed is not None:
+            self._observed.add(rows)
 
     def columns(self) -> tuple[ColumnStatistics, ...]:
         """The statistics of every leaf."""
@@ -45,11 +48,15 @@ class DuckDBStatistics:
         if leaf.type.name == "variant":
             return self._variant(leaf, path)
         answer = self._answers.get(path, {})
-        values, nulls = self._observed.counts[leaf.id]
+        values, nulls = self._counts(leaf, answer)
         minimum, maximum = answer.get("min"), answer.get("max")
-        if leaf.type.order in (Order.FLOAT, Order.DECIMAL):
+        with_nan = answer.get("has_nan") != "false"
+        if leaf.type.name in ("int128", "uint128"):  # kept as floats, whose texts are not those of integers
+            minimum = maximum = None
+        if self._observed is not None and leaf.type.order in (Order.FLOAT, Order.DECIMAL):
             known = self._observed.bounds.get(leaf.id)
             minimum, maximum = bound_texts(leaf.type, *known) if known else (None, None)
+            with_nan = leaf.id in self._observed.with_nan
         return ColumnStatistics(
             column_id=leaf.id,
             size=int(answer.get("column_size_bytes", 0)),
@@ -57,9 +64,16 @@ class DuckDBStatistics:
             null_count=nulls,
             minimum=minimum if leaf.type.order is not Order.NONE else None,
             maximum=maximum if leaf.type.order is not Order.NONE else None,
-            contains_nan=leaf.id in self._observed.with_nan if leaf.type.order is Order.FLOAT else None,
+            contains_nan=with_nan if leaf.type.order is Order.FLOAT else None,
             extra=_geometry(answer) if leaf.type.name == "geometry" else None,
         )
+
+    def _counts(self, leaf: Column, answer: Answer) -> tuple[int | None, int | None]:
+        """How many values and NULLs there are; of some types COPY does not tell."""
+        if self._observed is not None:
+            return self._observed.counts[leaf.id]
+        total, nulls = int(answer.get("num_values", 0)), int(answer.get("null_count", 0))
+        return (total - nulls, nulls) if total else (None, None)
 
     def _variant(self, leaf: Column, path: str) -> ColumnStatistics:
         """A NULL is written as the variant's own null, and so counts as a value."""

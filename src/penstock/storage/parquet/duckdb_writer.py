@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import secrets
 import tempfile
 from functools import cache
 from typing import Any
@@ -19,20 +17,13 @@ from penstock.schema.statistics import WrittenFile
 from penstock.storage.duckdb_files import connect_duckdb, enable_decryption
 from penstock.storage.duckdb_sql import duckdb_quoted, stored_list, text_literal
 from penstock.storage.filesystems import upload_file
+from penstock.storage.parquet.duckdb_copy import KEY, copy_options, new_key
 from penstock.storage.parquet.duckdb_statistics import DuckDBStatistics
 from penstock.storage.parquet.files import OpenFile, PartitionValues
 from penstock.storage.parquet.leaves import leaves
 from penstock.storage.parquet.plan import WritePlan
 from penstock.storage.parquet.values import check_not_null, sample_text, well_known_binary
 from penstock.storage.paths import is_local
-
-_KEY = "file_key"
-_KEY_BYTES = 16
-
-
-def new_key() -> str:
-    """A fresh key for a file, as the catalog keeps it."""
-    return base64.b64encode(secrets.token_bytes(_KEY_BYTES)).decode()
 
 
 class DuckDBFile(OpenFile):
@@ -71,7 +62,7 @@ class DuckDBFile(OpenFile):
     def _copy(self, rows: pa.Table, target: str) -> WrittenFile:
         connection = _connection(self._key is not None).cursor()
         if self._key:
-            connection.execute(f"SET VARIABLE {_KEY} = from_base64(?)", [self._key])
+            connection.execute(f"SET VARIABLE {KEY} = from_base64(?)", [self._key])
         connection.register("rows", rows)
         statement = f"COPY ({_select(self.plan, rows)}) TO {text_literal(target)} ({self._options(rows)})"
         try:
@@ -82,7 +73,7 @@ class DuckDBFile(OpenFile):
             connection.close()
         assert answer is not None  # RETURN_STATS answers with one line a file
         _, count, size, footer_size, statistics, _ = answer
-        found = DuckDBStatistics(self.plan.columns, rows, statistics)
+        found = DuckDBStatistics(self.plan.columns, statistics, rows)
         return WrittenFile(
             path=self.path,
             record_count=count,
@@ -95,24 +86,14 @@ class DuckDBFile(OpenFile):
         )
 
     def _options(self, rows: pa.Table) -> str:
-        options = self.plan.options
-        ids = [_field_id(column) for column in self.plan.columns]
-        if self.plan.row_ids:
-            ids.append(f"{text_literal(EMBEDDED_ROW_ID)}: {EMBEDDED_ROW_ID_FIELD}")
-        parts = [
-            "FORMAT parquet",
-            f"COMPRESSION {options.compression}",
-            f"ROW_GROUP_SIZE {self.group_rows(rows)}",
-            f"PARQUET_VERSION V{options.version}",
-            "GEOPARQUET_VERSION 'NONE'",
-            f"FIELD_IDS {{{', '.join(ids)}}}",
-            "RETURN_STATS",
-        ]
-        if options.compression == "zstd" and options.compression_level is not None:
-            parts.append(f"COMPRESSION_LEVEL {options.compression_level}")
-        if self._key:
-            parts.append(f"ENCRYPTION_CONFIG {{footer_key_value: getvariable({text_literal(_KEY)})}}")
-        return ", ".join(parts)
+        embedded = [(EMBEDDED_ROW_ID, EMBEDDED_ROW_ID_FIELD)] if self.plan.row_ids else []
+        return copy_options(
+            self.plan.columns,
+            self.plan.options,
+            self.group_rows(rows),
+            embedded=embedded,
+            encrypted=self._key is not None,
+        )
 
 
 @cache
@@ -159,13 +140,6 @@ def _as_numbers(column: Column, kind: pa.DataType) -> bool:
             return _as_numbers(key, kind.key_type) or _as_numbers(item, kind.item_type)
         case name:
             return name == "timestamp_ns" and pa.types.is_integer(kind)
-
-
-def _field_id(column: Column) -> str:
-    if not column.type.nested:
-        return f"{text_literal(column.name)}: {column.id}"
-    children = ", ".join(_field_id(child) for child in column.children)
-    return f"{text_literal(column.name)}: {{__duckdb_field_id: {column.id}, {children}}}"
 
 
 def _check(columns: tuple[Column, ...], rows: pa.Table) -> None:

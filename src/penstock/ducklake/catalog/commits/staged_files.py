@@ -18,7 +18,7 @@ from penstock.ducklake.files.delete_files import DeletableFile, WrittenDelete
 from penstock.ducklake.files.name_matching import ForeignFile
 from penstock.ducklake.model.objects import TableInfo
 from penstock.schema.columns import Column
-from penstock.schema.statistics import ColumnStatistics, VariantStatistics, WrittenFile
+from penstock.schema.statistics import ColumnStatistics, WrittenFile
 
 _STATISTICS = (
     "column_id", "column_size_bytes", "value_count", "null_count", "min_value", "max_value", "contains_nan",
@@ -42,8 +42,7 @@ def add_files(
             staging, table_id, file, path_is_relative=True, partition_id=partition_id,
             partition_values=file.partition_values, encryption_key=file.encryption_key, with_row_ids=with_row_ids,
         )  # fmt: skip
-        for variant in file.variants:
-            _add_variant(staging, file_id, table_id, variant)
+        _add_variants(staging, table_id, file_id, file)
 
 
 def add_file(
@@ -75,6 +74,26 @@ def add_file(
         partition_id=partition_id,
         **more,
     )
+    columns = _add_columns(staging, table_id, file_id, file, partition_values)
+    growth.records += file.record_count
+    growth.row_ids += file.record_count  # also where the file brings its own
+    growth.file_bytes += file.size
+    growth.statistics.append(columns)
+    staging.log("inserted_into_table", table_id)
+    return file_id
+
+
+def add_file_details(
+    staging: Staging, table_id: int, file_id: int, file: WrittenFile, partition_values: Sequence[str | None]
+) -> None:
+    """Add what is known of a data file besides its row: statistics and partition values."""
+    _add_columns(staging, table_id, file_id, file, partition_values)
+    _add_variants(staging, table_id, file_id, file)
+
+
+def _add_columns(
+    staging: Staging, table_id: int, file_id: int, file: DescribedFile, partition_values: Sequence[str | None]
+) -> list[ColumnStatistics]:
     columns = [statistics.storable() for statistics in file.columns]
     for statistics in columns:
         _add_statistics(staging, "ducklake_file_column_stats", file_id, table_id, statistics)
@@ -86,12 +105,7 @@ def add_file(
             partition_key_index=index,
             partition_value=value,
         )
-    growth.records += file.record_count
-    growth.row_ids += file.record_count  # also where the file brings its own
-    growth.file_bytes += file.size
-    growth.statistics.append(columns)
-    staging.log("inserted_into_table", table_id)
-    return file_id
+    return columns
 
 
 def _add_statistics(
@@ -101,9 +115,11 @@ def _add_statistics(
     staging.add(table, data_file_id=file_id, table_id=table_id, **values, **more)
 
 
-def _add_variant(staging: Staging, file_id: int, table_id: int, variant: VariantStatistics) -> None:
-    more = {"variant_path": variant.path, "shredded_type": variant.shredded_type}
-    _add_statistics(staging, "ducklake_file_variant_stats", file_id, table_id, variant.statistics.storable(), **more)
+def _add_variants(staging: Staging, table_id: int, file_id: int, file: WrittenFile) -> None:
+    for variant in file.variants:
+        more = {"variant_path": variant.path, "shredded_type": variant.shredded_type}
+        statistics = variant.statistics.storable()
+        _add_statistics(staging, "ducklake_file_variant_stats", file_id, table_id, statistics, **more)
 
 
 def add_inlined(

@@ -1,0 +1,266 @@
+"""Merged and rewritten files: every snapshot and the change feed show what they did, to Penstock and the extension."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from pyspark.sql import SparkSession
+
+import penstock
+from penstock.ducklake.lake import Lake
+from support.catalogs import Catalog
+from support.compare import History, assert_history, record
+from support.reference import METADATA, Reference
+from support.writing import attached, files_of, leaving_nothing
+
+COLUMNS = 'id INTEGER, name VARCHAR, s STRUCT(x INTEGER, "y z" VARCHAR[]), f DOUBLE, d DECIMAL(38,4)'
+ROWS = "i, ['a''b/=%$ 🦆', '', NULL][1 + i % 3], {'x': i, 'y z': ['é', NULL]}, ['nan', '-0.0', '1.5'][1 + i % 3], i / 8"
+
+
+def insert(first: int, count: int = 20) -> str:
+    return f"INSERT INTO t SELECT {ROWS} FROM range({first}, {first + count}) r(i)"
+
+
+def build(catalog: Catalog, *statements: str, **parameters: object) -> History:
+    """A lake of the extension, and what it shows."""
+    with catalog.build(**{"data_inlining_row_limit": 0, **parameters}) as reference:
+        reference.execute(f"CREATE TABLE t ({COLUMNS})", *statements)
+        return record(reference, "t")
+
+
+def feed(reference: Reference) -> list[str]:
+    newest = reference.value("SELECT max(snapshot_id) FROM lk.snapshots()")
+    return sorted(map(repr, reference.rows(f"FROM lk.table_changes('t', 0, {newest})")))
+
+
+def our_feed(lake: Lake, end: int) -> list[str]:
+    return sorted(map(repr, lake.table("t").changes(0, end).collect()))
+
+
+def live_files(reference: Reference, what: str) -> list[tuple[Any, ...]]:
+    return reference.rows(
+        f"SELECT {what} FROM {METADATA}.ducklake_data_file WHERE end_snapshot IS NULL ORDER BY data_file_id"
+    )
+
+
+def assert_shows(catalog: Catalog, spark: SparkSession, history: History) -> None:
+    """Both show what the extension showed before, at every snapshot that there was."""
+    assert_history(catalog, spark, history)
+    with catalog.reference() as reference:
+        shown = record(reference, "t")
+        assert {key: rows for key, rows in shown.items() if key in history} == {
+            key: rows for key, rows in history.items() if key in shown
+        }
+
+
+def test_merge(catalog: Catalog, spark: SparkSession) -> None:
+    history = build(
+        catalog,
+        insert(0),
+        insert(100),
+        "UPDATE t SET name = 'new' WHERE id < 4",  # writes a delete file for the first: it is left alone
+        insert(200, 5),
+        insert(300),
+        "ALTER TABLE t ADD COLUMN late INTEGER DEFAULT 7",
+        "INSERT INTO t SELECT *, i FROM (SELECT i, 'l', NULL, NULL, NULL FROM range(400, 410) r(i))",
+        "INSERT INTO t SELECT *, NULL FROM (SELECT i, 'l', NULL, NULL, NULL FROM range(500, 510) r(i))",
+    )
+    with attached(catalog, spark) as lake:
+        newest = lake.current_snapshot().id
+        before = our_feed(lake, newest)
+        [first, second] = lake.merge_adjacent_files().collect()
+        assert first.asDict() == {"schema_name": "main", "table_name": "t", "files_processed": 4, "files_created": 1}
+        assert second.files_processed == 2
+        made = lake.current_snapshot()
+        assert made.changes_made == "merge_adjacent:1,inline_flush:1"
+        assert (made.id, made.schema_version) == (newest + 1, lake.snapshot_at(newest).schema_version)
+        assert our_feed(lake, newest) == before
+        assert lake.merge_adjacent_files().collect() == []
+        assert lake.current_snapshot().id == made.id
+    assert_shows(catalog, spark, history)
+    with catalog.reference() as reference:
+        rows = live_files(reference, "record_count, row_id_start, begin_snapshot, partial_max")
+        assert rows == [(20, 0, 2, None), (49, None, 3, 6), (20, None, 8, 9)]
+        scheduled = reference.rows(f"FROM {METADATA}.ducklake_files_scheduled_for_deletion")
+        assert len(scheduled) == 6
+        if catalog.kind == "mysql":
+            return
+        reference.execute(
+            insert(600).replace("FROM range", ", 1 FROM range"), "CALL ducklake_merge_adjacent_files('lk')"
+        )
+    assert_shows(catalog, spark, history)
+    with attached(catalog, spark) as lake:
+        lake.cleanup_old_files(cleanup_all=True)
+        assert lake.delete_orphaned_files(cleanup_all=True, dry_run=True).count() == 0
+    assert_shows(catalog, spark, history)
+
+
+def test_rewrite(catalog: Catalog, spark: SparkSession) -> None:
+    history = build(
+        catalog,
+        insert(0),
+        insert(100),
+        "DELETE FROM t WHERE id BETWEEN 0 AND 9",
+        "DELETE FROM t WHERE id = 100",
+        "ALTER TABLE t ADD COLUMN late INTEGER DEFAULT 7",
+        "UPDATE t SET late = 8 WHERE id BETWEEN 10 AND 12",
+        "DELETE FROM t WHERE id BETWEEN 14 AND 18",
+    )
+    with attached(catalog, spark) as lake:
+        newest = lake.current_snapshot().id
+        assert lake.rewrite_data_files().collect() == []
+        [line] = lake.rewrite_data_files(delete_threshold=0.9).collect()
+        assert (line.files_processed, line.files_created) == (1, 1)
+        made = lake.current_snapshot()
+        assert made.changes_made == "rewrite_delete:1,inline_flush:1"
+        assert made.id == newest + 1
+        [both] = lake.table("t").rewrite_data_files(delete_threshold=0).collect()
+        assert both.files_processed == 1
+        rows = {row.rowid: (row.id, row.late) for row in lake.table("t").read(row_ids=True).collect()}
+        assert rows == {
+            row.rowid: (row.id, row.late) for row in lake.table("t").read(version=newest, row_ids=True).collect()
+        }
+    assert_shows(catalog, spark, history)
+    with catalog.reference() as reference:
+        assert reference.rows("SELECT rowid, id, late FROM t ORDER BY 1") == [
+            (number, *rows[number]) for number in sorted(rows)
+        ]
+        if catalog.kind != "mysql":
+            reference.execute("CHECKPOINT lk", "DELETE FROM t WHERE id = 13")
+            assert reference.value("SELECT count(*) FROM t") == len(rows) - 1
+    assert_shows(catalog, spark, history)
+
+
+def test_rewrite_of_what_has_no_row_left(file_catalog: Catalog, spark: SparkSession) -> None:
+    """Inlined deletes and delete files together, in a file that the extension would end only if all went at once."""
+    history = build(
+        file_catalog,
+        insert(0),
+        "CALL lk.set_option('data_inlining_row_limit', 15)",
+        "DELETE FROM t WHERE id < 12",
+        "DELETE FROM t WHERE id >= 12",
+    )
+    with attached(file_catalog, spark) as lake:
+        [line] = lake.rewrite_data_files().collect()
+        assert (line.files_processed, line.files_created) == (1, 0)
+        assert lake.table("t").read().count() == 0
+    assert_shows(file_catalog, spark, history)
+
+
+def test_partitions_orders_and_choices(file_catalog: Catalog, spark: SparkSession) -> None:
+    history = build(
+        file_catalog,
+        "ALTER TABLE t SET PARTITIONED BY (name)",
+        insert(0),
+        insert(100),
+        insert(200),
+        "ALTER TABLE t SET SORTED BY (id % 7 DESC, d)",
+    )
+    with attached(file_catalog, spark) as lake:
+        table = lake.table("t")
+        assert [row.files_processed for row in table.merge_adjacent_files(where="name = ''").collect()] == [3]
+        assert [row.files_processed for row in table.merge_adjacent_files(max_compacted_files=1).collect()] == [3]
+        lake.set_option("auto_compact", "false", table="t")
+        assert lake.merge_adjacent_files().collect() == []
+        assert lake.merge_adjacent_files("t", min_file_size=10**6).collect() == []
+        assert lake.merge_adjacent_files("t", max_file_size=10).collect() == []
+        assert [row.files_processed for row in lake.merge_adjacent_files("T", schema="MAIN").collect()] == [3]
+        for part in (row.data_file for row in table.files().collect()):
+            ids = [row[0] for row in duckdb.execute(f"SELECT id FROM '{part}'").fetchall()]
+            assert ids == sorted(ids, key=lambda number: (-(number % 7), number))
+            assert "/name=" in part
+    assert_shows(file_catalog, spark, history)
+
+
+def test_linked_and_partial_files(file_catalog: Catalog, spark: SparkSession) -> None:
+    linked = f"{file_catalog.directory}/name=from the path/odd[1].parquet"
+    Path(linked).parent.mkdir()
+    columns = "i::TINYINT AS ID, 5 AS file_row_number, {'X': i::SMALLINT} AS s"
+    duckdb.execute(f"COPY (SELECT {columns} FROM range(9) r(i)) TO '{linked}'")
+    history = build(
+        file_catalog,
+        insert(0),
+        insert(100),
+        "CALL ducklake_merge_adjacent_files('lk')",
+        f"CALL ducklake_add_data_files('lk', 't', '{linked}', allow_missing => true, ignore_extra_columns => true,"
+        " hive_partitioning => true)",
+        insert(200),
+    )
+    with attached(file_catalog, spark) as lake:
+        [line] = lake.merge_adjacent_files().collect()
+        assert line.files_processed == 3
+    assert_shows(file_catalog, spark, history)
+    assert Path(linked).exists(), "until it is cleaned up"
+
+
+def test_encrypted_files(file_catalog: Catalog, spark: SparkSession) -> None:
+    statements = (insert(0), insert(100), "DELETE FROM t WHERE id < 15", insert(200), "DELETE FROM t WHERE id = 15")
+    history = build(file_catalog, *statements, encrypted=True)
+    with attached(file_catalog, spark) as lake:
+        assert [row.files_processed for row in lake.merge_adjacent_files().collect()] == [2]
+        assert [row.files_processed for row in lake.rewrite_data_files(delete_threshold=0.5).collect()] == [1]
+    assert_shows(file_catalog, spark, history)
+    with file_catalog.reference() as reference:
+        keys = [key for (key,) in live_files(reference, "encryption_key")]
+        assert None not in keys
+        assert len(set(keys)) == 2
+
+
+def test_old_schema_versions_once_nobody_sees_them(file_catalog: Catalog, spark: SparkSession) -> None:
+    history = build(
+        file_catalog,
+        insert(0),
+        "ALTER TABLE t ADD COLUMN late INTEGER DEFAULT 7",
+        "ALTER TABLE t RENAME name TO title",
+        "ALTER TABLE t ALTER id SET TYPE BIGINT",
+        "ALTER TABLE t ADD COLUMN s.more VARCHAR DEFAULT 'field'",
+        "ALTER TABLE t DROP COLUMN s.x",
+        "INSERT INTO t SELECT i, 'x', {'y z': [], 'more': 'm'}, 1, 1, i FROM range(100, 110) r(i)",
+    )
+    with attached(file_catalog, spark) as lake:
+        assert lake.merge_adjacent_files().collect() == []
+        lake.expire_snapshots(keep_last=1)
+        [line] = lake.merge_adjacent_files().collect()
+        assert line.files_processed == 2
+        newest = max(version for _, version in history)
+    kept = {key: rows for key, rows in history.items() if key[1] == newest}
+    assert_shows(file_catalog, spark, kept)
+    with file_catalog.reference(data_inlining_row_limit=0) as reference:
+        reference.execute(
+            "INSERT INTO t SELECT i, 'x', NULL, 1, 1, i FROM range(200, 210) r(i)",
+            "CALL ducklake_merge_adjacent_files('lk')",
+        )
+        assert live_files(reference, "record_count") == [(40,)]
+    assert_shows(file_catalog, spark, kept)
+
+
+def test_what_goes_wrong_changes_nothing(file_catalog: Catalog, spark: SparkSession) -> None:
+    build(file_catalog, insert(0), insert(100))
+    with attached(file_catalog, spark) as lake:
+        for wrong, text in (
+            ({"max_file_size": 0}, "max_file_size cannot be 0"),
+            ({"max_compacted_files": 0}, "max_compacted_files cannot be 0"),
+            ({"min_file_size": -1}, "min_file_size cannot be -1"),
+            ({"min_file_size": 5, "max_file_size": 5}, "less than max_file_size"),
+        ):
+            with leaving_nothing(file_catalog, lake, text):
+                lake.merge_adjacent_files(**wrong)
+        with leaving_nothing(file_catalog, lake, "from 0 to 1"):
+            lake.rewrite_data_files(delete_threshold=1.5)
+        with leaving_nothing(file_catalog, lake, "main.nothing", penstock.NotFoundError):
+            lake.merge_adjacent_files("nothing")
+        with leaving_nothing(file_catalog, lake, "no schema nothing", penstock.NotFoundError):
+            lake.rewrite_data_files(schema="nothing")
+        with lake.transaction(), leaving_nothing(file_catalog, lake, "part of a transaction"):
+            lake.table("t").merge_adjacent_files()
+    with attached(file_catalog, spark, read_only=True) as lake, pytest.raises(penstock.InvalidError, match="read_only"):
+        lake.merge_adjacent_files()
+    before = files_of(file_catalog)
+    lost = next(path for path in before if path.endswith(".parquet"))
+    (Path(file_catalog.data_path) / lost).rename(file_catalog.directory / "away")
+    with attached(file_catalog, spark) as lake, pytest.raises(penstock.PenstockError, match="DuckDB cannot write"):
+        lake.merge_adjacent_files()
+    assert files_of(file_catalog) == before - {lost}
