@@ -14,6 +14,7 @@ import pytest
 
 from support import catalogs, effort
 from support.catalogs import Catalog
+from support.memory_disk import use_memory_disk
 from support.processes import environment
 from support.servers import MariaDBServer, PostgresServer
 from support.small_sessions import CLUSTERED, cluster, interpret, name_classes, shared_settings
@@ -34,6 +35,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     effort.try_everything(config.getoption("--full"))
+    if not effort.is_full():
+        use_memory_disk()
 
 
 INTEROP = Path(__file__).parent / "interop"

@@ -20,6 +20,7 @@ from penstock.predicates.domains import within
 from penstock.predicates.values import NO_VALUES, ValueSet, interval
 from penstock.schema.types import Order, Type, parse_type
 from support.arrays import spark_array
+from support.effort import tries
 
 HASHED = ["int8", "int16", "int32", "int64", "uint8", "uint32", "uint64", "decimal(4,1)", "decimal(38,10)"]
 HASHED += ["decimal(38,0)", "date", "timestamp", "timestamptz", "timestamp_s", "timestamp_ms", "timestamp_ns"]
@@ -94,7 +95,7 @@ def test_published_hashes(name: str, value: Any, published: int) -> None:
     assert Bucket(7, MURMUR3).apply(value, type) == abs(published) % 7
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=tries(50, 150))
 @given(st.data(), st.sampled_from(HASHED), st.sampled_from([1, 16, 2**31 - 1]))
 def test_buckets_and_hashes_are_as_defined(data: st.DataObject, name: str, count: int) -> None:
     type, bucket = parse_type(name), Bucket(count, MURMUR3)
@@ -109,7 +110,7 @@ def test_buckets_and_hashes_are_as_defined(data: st.DataObject, name: str, count
             assert (bucket.apply(value, type), HEXADECIMAL.apply(value, type)) == (number, text)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=tries(40, 100))
 @given(st.data(), st.lists(st.sampled_from(HASHED), min_size=2, max_size=4))
 def test_several_columns_are_hashed_together(data: st.DataObject, names: list[str]) -> None:
     types = [parse_type(name) for name in names]
@@ -125,7 +126,7 @@ def test_several_columns_are_hashed_together(data: st.DataObject, names: list[st
     assert HEXADECIMAL.combined([one.slice(0, 0) for one in arrays], types).to_pylist() == []
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=tries(50, 150))
 @given(st.data(), st.lists(st.sampled_from(HASHED), min_size=1, max_size=3))
 def test_pruning_loses_no_row(data: st.DataObject, names: list[str]) -> None:
     types = [parse_type(name) for name in names]

@@ -15,12 +15,13 @@ from partitioning.test_values import stored_values
 from penstock.partitioning.texts import read_text, text
 from penstock.predicates.calendar import DAY, days_of
 from penstock.schema.types import Order, parse_type
+from support.effort import tries
 from support.predicate_samples import POOLS
 
 TYPES = sorted({*POOLS, "decimal(5,5)", "decimal(38,0)", "decimal(38,38)"} - {"blob"})
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=tries(100, 300))
 @given(st.data(), st.sampled_from(TYPES))
 def test_texts_are_read_back(data: st.DataObject, name: str) -> None:
     type = parse_type(name)

@@ -20,6 +20,7 @@ from penstock.predicates.domains import within
 from penstock.predicates.values import Cut, Interval, ValueSet
 from penstock.schema.types import Order, Type, parse_type
 from support.arrays import spark_array
+from support.effort import tries
 
 TYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "varchar"]
 TYPES += ["decimal(4,1)", "decimal(5,5)", "decimal(38,10)", "decimal(38,38)", "decimal(38,0)"]
@@ -40,7 +41,7 @@ def fits(number: Any, type: Type) -> bool:
     return type.order is Order.TEXT or number >= -(2**63)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=tries(70, 200))
 @given(st.data(), st.sampled_from(TYPES), WIDTHS)
 def test_truncation_is_as_defined(data: st.DataObject, name: str, width: int) -> None:
     type, transform = parse_type(name), Truncate(width)
@@ -90,7 +91,7 @@ def test_texts(width: int, name: str, values: list[Any], wanted: list[str]) -> N
 Ends = tuple[Any, bool, Any, bool]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=tries(100, 300))
 @given(st.data(), st.sampled_from(TYPES), WIDTHS)
 @example(None, "int64", 10)
 def test_pruning_loses_no_row(data: st.DataObject | None, name: str, width: int) -> None:

@@ -20,6 +20,7 @@ from penstock.partitioning.texts import text
 from penstock.predicates.calendar import DAY, days_of
 from penstock.schema.types import Order, Type, parse_type
 from support.arrays import spark_array
+from support.effort import tries
 from support.predicate_samples import POOLS, duckdb_type, samples
 
 WIDE = Context(prec=76)
@@ -72,7 +73,7 @@ def expected(transform: Transform, value: Any, type: Type) -> str | None:
     return text(part, type) if isinstance(transform, Identity) else None if part is None else str(part)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=tries(100, 300))
 @given(st.data(), st.sampled_from(TYPES), st.sampled_from(TRANSFORMS))
 def test_columns_agree_with_single_values(data: st.DataObject, name: str, transform: Transform) -> None:
     type = parse_type(name)

@@ -17,7 +17,7 @@ from support.lakes import Lake, lakes
 from support.spark_logic import OutOfRangeError
 from support.trees import trees
 
-EXAMPLES = {"duckdb": tries(15, 300), "sqlite": tries(30, 800), "postgres": tries(20, 500), "mysql": tries(20, 400)}
+EXAMPLES = {"duckdb": tries(10, 300), "sqlite": tries(15, 800), "postgres": tries(12, 500), "mysql": tries(12, 400)}
 
 
 @pytest.fixture(scope="module", params=["duckdb", "sqlite", "postgres", "mysql"])
