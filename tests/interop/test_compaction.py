@@ -237,6 +237,109 @@ def test_old_schema_versions_once_nobody_sees_them(file_catalog: Catalog, spark:
     assert_shows(file_catalog, spark, kept)
 
 
+FLUSHED = (
+    "INSERT INTO t VALUES (1, 'a''b/=%$ 🦆', {'x': 1, 'y z': ['é', NULL]}, '-0.0', 12345678901234567890.5), (2, '', "
+    "NULL, 'nan', NULL), (3, NULL, NULL, NULL, -0.0001)",
+    "DELETE FROM t WHERE id = 2",
+    "UPDATE t SET name = 'new' WHERE id = 3",
+    "INSERT INTO t SELECT i, 'f', NULL, i, i FROM range(100, 150) r(i)",
+    "DELETE FROM t WHERE id IN (100, 101)",
+    "DELETE FROM t WHERE id BETWEEN 110 AND 129",
+    "DELETE FROM t WHERE id = 130",
+    "ALTER TABLE t ADD COLUMN late INTEGER DEFAULT 7",
+    "INSERT INTO t VALUES (4, 'late', NULL, NULL, NULL, 8)",
+    "UPDATE t SET late = 9 WHERE id = 1",
+)
+
+
+@pytest.mark.parametrize("settings", ["", "ALTER TABLE t SET PARTITIONED BY (name, bucket(2, id))"])
+def test_flush(catalog: Catalog, spark: SparkSession, settings: str) -> None:
+    if catalog.kind == "mysql":
+        pytest.skip("the extension inlines nothing there")
+    with catalog.build(data_inlining_row_limit=5) as reference:
+        reference.execute(f"CREATE TABLE t ({COLUMNS})", *([settings] if settings else []), *FLUSHED)
+        history = record(reference, "t")
+    with attached(catalog, spark) as lake:
+        newest = lake.current_snapshot().id
+        before = our_feed(lake, newest)
+        [line] = lake.flush_inlined_data().collect()
+        assert line.asDict() == {"schema_name": "main", "table_name": "t", "rows_flushed": 6}
+        assert lake.current_snapshot().id == newest + 1
+        assert lake.current_snapshot().changes_made == "deleted_from_table:1,inline_flush:1"
+        assert our_feed(lake, newest) == before
+        assert lake.flush_inlined_data().collect() == []
+        assert lake.current_snapshot().id == newest + 1
+    assert_shows(catalog, spark, history)
+    with catalog.reference() as reference:
+        rows = reference.rows(f"SELECT table_name FROM {METADATA}.ducklake_inlined_data_tables WHERE table_id = 1")
+        assert len(rows) == 1
+        assert reference.value(f"SELECT count(*) FROM {METADATA}.{rows[0][0]}") == 0
+        assert reference.value(f"SELECT count(*) FROM {METADATA}.ducklake_inlined_delete_1") == 0
+        assert None not in [start for (start,) in live_files(reference, "begin_snapshot")]
+        reference.execute("CHECKPOINT lk", "INSERT INTO t VALUES (5, 'more', NULL, NULL, NULL, 1)")
+        assert reference.value("SELECT count(*) FROM t WHERE id = 5") == 1
+    assert_shows(catalog, spark, history)
+    with attached(catalog, spark) as lake:
+        lake.checkpoint()
+        lake.cleanup_old_files(cleanup_all=True)
+    assert_shows(catalog, spark, history)
+
+
+TYPES = {
+    "n": ("TIMESTAMP_NS", "'2020-01-01 00:00:00.123456789'", "'1677-09-22 00:00:00.000000001'"),
+    "u": ("UBIGINT", "18446744073709551615", "0"),
+    "h": ("HUGEINT", "5", "-7"),
+    "g": ("INTERVAL", "INTERVAL '3 months 2 days 5 seconds'", "INTERVAL '0 days'"),
+    "l": ("STRUCT(a UUID)[]", "[{'a': '00000000-0000-0000-0000-00000000001a'}, NULL]", "[]"),
+    "m": ("MAP(VARCHAR, DECIMAL(38,10))", "MAP {'k': 1234567890123456789012345678.0000000001}", "MAP {}"),
+    "b": ("BLOB", "'\\x00\\xFF'::BLOB", "''::BLOB"),
+    "j": ("JSON", "'{\"a\": [1]}'", "'null'"),
+    "z": ("TIMETZ", "'10:00:00+00'", "'23:59:59.999999+00'"),
+    "w": ("TIMESTAMPTZ", "'1900-01-01 00:00:00.000001+00'", "'9999-12-31 23:59:59+00'"),
+    "d": ("DATE", "'9999-12-31'", "'1969-12-31'"),
+    "f": ("FLOAT", "'nan'", "'-inf'"),
+}
+
+
+def test_flush_and_merge_every_type(file_catalog: Catalog, spark: SparkSession) -> None:
+    columns = ", ".join(f"{name} {kind}" for name, (kind, _, _) in TYPES.items())
+    values = [", ".join(value[place] for value in TYPES.values()) for place in (1, 2)]
+    with file_catalog.build(data_inlining_row_limit=5) as reference:
+        reference.execute(
+            f"CREATE TABLE t ({columns})",
+            f"INSERT INTO t VALUES ({values[0]})",
+            f"INSERT INTO t VALUES ({values[1]}), ({', '.join(['NULL'] * len(TYPES))})",
+            "CALL lk.set_option('data_inlining_row_limit', 0)",
+            f"INSERT INTO t VALUES ({values[1]})",
+            f"INSERT INTO t VALUES ({values[0]})",
+            "CALL lk.set_option('data_inlining_row_limit', 5)",
+        )
+        history = record(reference, "t")
+    with attached(file_catalog, spark) as lake:
+        assert [row.rows_flushed for row in lake.table("t").flush_inlined_data().collect()] == [3]
+    assert_shows(file_catalog, spark, history)
+    with attached(file_catalog, spark) as lake:
+        assert [row.files_processed for row in lake.table("t").merge_adjacent_files().collect()] == [3]
+    assert_shows(file_catalog, spark, history)
+
+
+def test_checkpoint(file_catalog: Catalog, spark: SparkSession) -> None:
+    history = build(file_catalog, insert(0), insert(100), "DELETE FROM t WHERE id < 19", insert(200), insert(300))
+    with attached(file_catalog, spark) as lake:
+        lake.table("t").append(spark.sql("SELECT 1, 'x', NULL, NULL, NULL"))
+        done = {row.step: row["count"] for row in lake.checkpoint().collect()}
+        assert done == {
+            "flush_inlined_data": 1,
+            "expire_snapshots": 0,
+            "rewrite_data_files": 1,
+            "merge_adjacent_files": 5,
+            "cleanup_old_files": 0,
+            "delete_orphaned_files": 0,
+        }
+        assert lake.table("t").files().count() == 1
+    assert_shows(file_catalog, spark, history)
+
+
 def test_what_goes_wrong_changes_nothing(file_catalog: Catalog, spark: SparkSession) -> None:
     build(file_catalog, insert(0), insert(100))
     with attached(file_catalog, spark) as lake:

@@ -10,20 +10,68 @@ from pyspark.sql import DataFrame
 
 from penstock.ducklake.catalog.snapshots import reserved_words
 from penstock.ducklake.lake_definition import LakeDefinition
-from penstock.ducklake.maintenance import compacted_tables, old_files, orphaned_files, snapshot_expiry
+from penstock.ducklake.maintenance import compacted_tables, inlined_flush, old_files, orphaned_files, snapshot_expiry
 from penstock.ducklake.maintenance.cutoffs import Age
 from penstock.ducklake.model.snapshot_changes import parse_changes, summarise
 from penstock.ducklake.model.snapshots import Snapshot, Version
-from penstock.ducklake.table_maintenance import compacted_frame
+from penstock.ducklake.table_maintenance import compacted_frame, flushed_frame
 
 _SNAPSHOTS = """snapshot_id long, snapshot_time timestamp, schema_version long, changes map<string,array<string>>,
                 author string, commit_message string, commit_extra_info string"""
 _PATHS = "path string"
+_CHECKPOINT = "step string, things string, count long"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class LakeMaintenance(LakeDefinition):
     """What keeps a lake small and quick. These verbs are not part of transactions."""
+
+    def flush_inlined_data(self, *, schema: str | None = None, table: str | None = None) -> DataFrame:
+        """Writes rows and deletes that the catalog keeps to files. Snapshots, feed and row ids show what they did.
+
+        Rows come from the catalog some at a time, whatever their number. Each table is a snapshot of its own.
+
+        Args:
+            schema: The schema of the table, by default `main`; without a table, all tables of this schema.
+            table: The table's name; by default all tables whose option `auto_compact` is not false.
+
+        Returns:
+            A row for each table that had rows: schema_name, table_name, rows_flushed, with rows that were deleted.
+
+        Raises:
+            NotFoundError: There is no such table or schema.
+            InvalidError: The thread is inside a transaction.
+            ConflictError: Other writers changed the same rows, again and again.
+        """
+        attachment = self._attachment
+        attachment.check_changes_at_once("flush_inlined_data")
+        tables = compacted_tables.compacted_tables(attachment, table, schema)
+        return flushed_frame(attachment, inlined_flush.flush_inlined_data(attachment, tables))
+
+    def checkpoint(self) -> DataFrame:
+        """Does all of the maintenance, by the lake's options: what DuckDB's CHECKPOINT does, in one round.
+
+        Inlined data is flushed, snapshots expire, files with deleted rows are written anew, small files are merged, old
+        files and orphans are deleted; each as its verb does it without arguments. What was done stays where a later
+        step fails.
+
+        Returns:
+            A row for each step: step, things (what is counted), count.
+
+        Raises:
+            InvalidError: The thread is inside a transaction, or an option is not understood.
+            ConflictError: Other writers changed the same things, again and again.
+        """
+        self._attachment.check_changes_at_once("checkpoint")
+        lines = [
+            ("flush_inlined_data", "rows", sum(row.rows_flushed for row in self.flush_inlined_data().collect())),
+            ("expire_snapshots", "snapshots", self.expire_snapshots().count()),
+            ("rewrite_data_files", "files", _processed(self.rewrite_data_files())),
+            ("merge_adjacent_files", "files", _processed(self.merge_adjacent_files())),
+            ("cleanup_old_files", "files", self.cleanup_old_files().count()),
+            ("delete_orphaned_files", "files", self.delete_orphaned_files().count()),
+        ]
+        return self._frame(lines, _CHECKPOINT)
 
     def merge_adjacent_files(
         self,
@@ -188,3 +236,7 @@ class LakeMaintenance(LakeDefinition):
 
     def _frame(self, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
         return self._attachment.spark.createDataFrame(list(rows), schema)
+
+
+def _processed(lines: DataFrame) -> int:
+    return sum(row.files_processed for row in lines.collect())

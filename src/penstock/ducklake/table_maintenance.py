@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from penstock.ducklake.attachment import Attachment
-from penstock.ducklake.maintenance import compacted_tables
+from penstock.ducklake.maintenance import compacted_tables, inlined_flush
 from penstock.ducklake.maintenance.compaction import Compacted
+from penstock.ducklake.maintenance.inlined_flush import FlushedTable
 from penstock.ducklake.readable_table import ReadableTable
 
+_FLUSHED = "schema_name string, table_name string, rows_flushed long"
 _COMPACTED = "schema_name string, table_name string, files_processed long, files_created long"
 
 
@@ -19,9 +21,27 @@ def compacted_frame(attachment: Attachment, lines: list[Compacted]) -> DataFrame
     return attachment.spark.createDataFrame(lines, _COMPACTED)
 
 
+def flushed_frame(attachment: Attachment, lines: list[FlushedTable]) -> DataFrame:
+    """What a flush did, as the extension tells it."""
+    return attachment.spark.createDataFrame(lines, _FLUSHED)
+
+
 @dataclass(frozen=True)
 class TableMaintenance(ReadableTable):
     """A table by name, and what keeps it small and quick. Each verb makes a snapshot if there is something to do."""
+
+    def flush_inlined_data(self) -> DataFrame:
+        """Writes the table's rows and deletes that the catalog keeps to files, as `Lake.flush_inlined_data` does.
+
+        Returns:
+            A row if there were rows: schema_name, table_name, rows_flushed.
+
+        Raises:
+            InvalidError: The thread is inside a transaction.
+            ConflictError: Other writers changed the same rows, again and again.
+        """
+        self._attachment.check_changes_at_once("flush_inlined_data")
+        return flushed_frame(self._attachment, inlined_flush.flush_inlined_data(self._attachment, [self.info]))
 
     def merge_adjacent_files(
         self,

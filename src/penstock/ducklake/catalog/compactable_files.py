@@ -8,6 +8,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
+
 from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.deleted_rows import deletable_files
 from penstock.ducklake.catalog.id_lists import id_lists
@@ -15,7 +17,7 @@ from penstock.ducklake.catalog.inlined_rows import inlined_delete_table
 from penstock.ducklake.catalog.objects import column_versions
 from penstock.ducklake.catalog.snapshots import latest_snapshot, oldest_snapshot
 from penstock.ducklake.catalog.visibility import At
-from penstock.ducklake.files.delete_files import DeletableFile
+from penstock.ducklake.files.delete_files import DatedPositions, DeletableFile
 from penstock.ducklake.model.objects import ColumnVersion, TableInfo
 from penstock.storage.paths import resolve
 
@@ -164,20 +166,20 @@ def _delete_counts(database: Database, table_id: int, at: At) -> dict[int, int]:
     ):
         counts[file_id] += count
     for file_id, positions in inlined_positions(database, table_id, at).items():
-        counts[file_id] += len(positions)
+        counts[file_id] += len(positions.positions)
     return counts
 
 
 def inlined_positions(
     database: Database, table_id: int, at: At, ids: Collection[int] | None = None
-) -> dict[int, tuple[int, ...]]:
+) -> dict[int, DatedPositions]:
     """The positions that are deleted in the catalog itself, by file: of all files, or of some."""
     name = inlined_delete_table(database, table_id)
     if name is None:
         return {}
-    found: dict[int, list[int]] = defaultdict(list)
-    sql = f"SELECT file_id, row_id FROM {database.identifier(name)} WHERE {at.begun()}"
+    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    sql = f"SELECT file_id, row_id, begin_snapshot FROM {database.identifier(name)} WHERE {at.begun()}"
     for condition in ("1 = 1",) if ids is None else tuple(f"file_id IN ({listed})" for listed in id_lists(ids)):
-        for file_id, position in database.query(f"{sql} AND {condition}"):
-            found[file_id].append(position)
-    return {file_id: tuple(sorted(positions)) for file_id, positions in found.items()}
+        for file_id, position, snapshot in database.query(f"{sql} AND {condition}"):
+            found[file_id].append((position, snapshot))
+    return {file_id: DatedPositions.of(*np.array(pairs, np.int64).reshape(-1, 2).T) for file_id, pairs in found.items()}

@@ -21,7 +21,8 @@ def deletable_files(database: Database, table: TableInfo, at: At, ids: Collectio
         for listed in id_lists(ids):
             rows = database.query(
                 f"""SELECT d.data_file_id, d.path, d.path_is_relative, d.record_count,
-                           x.delete_file_id, x.path, x.path_is_relative, x.format, x.encryption_key
+                           x.delete_file_id, x.path, x.path_is_relative, x.format, x.encryption_key,
+                           x.begin_snapshot
                     FROM ducklake_data_file d
                     LEFT JOIN (SELECT * FROM ducklake_delete_file WHERE table_id = ? AND {at.visible()}) x
                       ON x.data_file_id = d.data_file_id
@@ -40,6 +41,7 @@ def deletable_files(database: Database, table: TableInfo, at: At, ids: Collectio
                         r[7],
                         r[8],
                         inlined.get(r[0], 0),
+                        r[9],
                     )
                 )
     return found

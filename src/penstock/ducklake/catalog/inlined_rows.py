@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
@@ -15,6 +16,9 @@ from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.model.objects import ColumnVersion
 from penstock.schema.columns import Column
 from penstock.storage.duckdb_sql import duckdb_type, select_list
+
+_SNAPSHOTS = ("begin_snapshot", "end_snapshot")
+_ROWS_A_BATCH = 50_000
 
 
 def inlined_rows(
@@ -61,7 +65,7 @@ def _stored_rows(
     nanoseconds: bool,
     snapshot: str | None = None,
 ) -> Iterator[pa.Table]:
-    for name, begin_snapshot in _inlined_tables(database, table_id):
+    for name, begin_snapshot in inlined_tables(database, table_id):
         shape = columns_at(history, At(begin_snapshot))
         source = [InlinedColumn(column.name, str(column.type), duckdb_type(column)) for column in shape]
         values = {column.id: f"c{position}" for position, column in enumerate(shape)}
@@ -74,17 +78,63 @@ def _stored_rows(
             yield rows
 
 
+@dataclass(frozen=True)
+class InlinedTable:
+    """A table of the catalog that holds inlined rows, and the columns that these have."""
+
+    name: str
+    begin_snapshot: int  # of the schema version that it is for
+    columns: tuple[Column, ...]
+
+    def batches(self, database: Database, newest: int) -> Iterator[pa.Table]:
+        """All rows up to a snapshot, also those that have ended, some at a time.
+
+        They have columns `v0, v1, ...`, `row_id`, `begin_snapshot` and `end_snapshot`; nanoseconds are numbers.
+        """
+        source = [InlinedColumn(column.name, str(column.type), duckdb_type(column)) for column in self.columns]
+        source += [InlinedColumn(name, "int64", "BIGINT") for name in _SNAPSHOTS]
+        values = {column.id: f"c{place}" for place, column in enumerate(self.columns)}
+        numbers = ", ".join(f"c{len(self.columns) + place} AS {name}" for place, name in enumerate(_SNAPSHOTS))
+        select = f"{select_list(self.columns, self.columns, values, nanoseconds=True)}, row_id, {numbers}"
+        for window in self._windows(database, newest):
+            rows = database.inlined(self.name, source, window, [], select)
+            if rows.num_rows:
+                yield rows
+
+    def _windows(self, database: Database, newest: int) -> Iterator[str]:
+        """Conditions that are each true for some rows, by their row ids."""
+        rest = f"begin_snapshot <= {newest}"
+        table = database.identifier(self.name)
+        while True:
+            found = database.query(
+                f"SELECT row_id FROM {table} WHERE {rest} ORDER BY row_id LIMIT 1 OFFSET {_ROWS_A_BATCH - 1}"
+            )
+            if not found:
+                yield rest
+                return
+            [(last,)] = found
+            yield f"{rest} AND row_id <= {last}"
+            rest = f"begin_snapshot <= {newest} AND row_id > {last}"
+
+
+def tables_of_inlined_rows(database: Database, table_id: int, history: Sequence[ColumnVersion]) -> list[InlinedTable]:
+    """The catalog's tables of a table's inlined rows, those of the oldest schema version first."""
+    return [
+        InlinedTable(name, begin, columns_at(history, At(begin))) for name, begin in inlined_tables(database, table_id)
+    ]
+
+
 def live_inlined_rows(database: Database, table_id: int, at: At) -> dict[str, set[int]]:
     """The row ids that each inlined table shows."""
     found = {}
-    for name, _ in _inlined_tables(database, table_id):
+    for name, _ in inlined_tables(database, table_id):
         rows = database.query(f"SELECT row_id FROM {database.identifier(name)} WHERE {at.visible()}")
         if rows:
             found[name] = {row[0] for row in rows}
     return found
 
 
-def _inlined_tables(database: Database, table_id: int) -> list[tuple[str, int]]:
+def inlined_tables(database: Database, table_id: int) -> list[tuple[str, int]]:
     """The inlined tables that can hold rows, each with the snapshot whose shape it has.
 
     One that was made late, by the first small insert, may have a schema version of its own: the table's last one holds.

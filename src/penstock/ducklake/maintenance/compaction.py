@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog.commits.commit import CommitInfo
@@ -44,6 +46,7 @@ from penstock.spark.file_tasks import file_writing_job
 from penstock.spark.workers import map_in_workers
 from penstock.storage.parquet.names import new_write_id
 
+_T = TypeVar("_T")
 _ATTEMPTS = 5  # plans that other writers may spoil
 _log = logging.getLogger("penstock")
 Compacted = tuple[str, str, int, int]  # schema, table, files processed, files created
@@ -69,18 +72,30 @@ class Compaction:
 
 
 def compact(attachment: Attachment, way: Compaction, table: TableInfo, where: str | None) -> list[Compacted]:
-    """Compact one table in a transaction of its own. Other writers may spoil it: then what is left is planned again."""
+    """Compact one table in a transaction of its own."""
+    return repeated(way.verb, table, lambda: _compact(attachment, way, table, where))
+
+
+def repeated(verb: str, table: TableInfo, attempt: Callable[[], _T]) -> _T:
+    """Try the compaction of a table. Other writers may spoil it: then what is left is planned again."""
     for _ in range(_ATTEMPTS - 1):
         try:
-            return _compact(attachment, way, table, where)
+            return attempt()
         except ConflictError as error:
-            _log.info("%s of %s is planned again: %s", way.verb, table.full_name, error)
-    return _compact(attachment, way, table, where)
+            _log.info("%s of %s is planned again: %s", verb, table.full_name, error)
+    return attempt()
+
+
+@contextmanager
+def compaction_transaction(attachment: Attachment, verb: str) -> Iterator[Transaction]:
+    """A transaction of its own; where the lake wants a message with every commit, the verb is that."""
+    demanded = attachment.option("require_commit_message", None, None) == "true"
+    with attachment.transaction(CommitInfo(message=verb if demanded else None)) as transaction:
+        yield transaction
 
 
 def _compact(attachment: Attachment, way: Compaction, info: TableInfo, where: str | None) -> list[Compacted]:
-    demanded = attachment.option("require_commit_message", None, None) == "true"
-    with attachment.transaction(CommitInfo(message=way.verb if demanded else None)) as transaction:
+    with compaction_transaction(attachment, way.verb) as transaction:
         table = compactable_table(transaction.catalog.database, info)
         target = write_target(transaction, info, attachment.options)
         work = TableCompaction(transaction, table, target)
@@ -167,7 +182,7 @@ def _file_bins(work: TableCompaction, job: CompactionJob, bins: Sequence[Bin]) -
                 file.begin_snapshot,
                 file.size,
                 file.deletes if file.deletes and file.deletes.delete_path else None,
-                inlined.get(file.id, ()),
+                tuple(inlined[file.id].positions.tolist()) if file.id in inlined else (),
             )
             for file in each.files
         )

@@ -29,12 +29,11 @@ from penstock.schema.embedded_columns import (
 from penstock.schema.statistics import WrittenFile
 from penstock.storage.duckdb_files import connect_duckdb, enable_decryption
 from penstock.storage.duckdb_sql import duckdb_quoted, text_literal
-from penstock.storage.filesystems import delete_file, make_directory, upload_file
+from penstock.storage.filesystems import delete_file
 from penstock.storage.parquet import FileOptions
-from penstock.storage.parquet.duckdb_copy import KEY, copy_options, new_key
+from penstock.storage.parquet.duckdb_copy import KEY, copy_options, copy_rows, new_key
 from penstock.storage.parquet.duckdb_statistics import DuckDBStatistics
 from penstock.storage.parquet.names import new_file_name
-from penstock.storage.paths import is_local
 
 ROW_ID_READ, SNAPSHOT_ID_READ = "_penstock_row_id", "_penstock_snapshot_id"  # what shapes call the embedded columns
 RESULT = "bin bigint, file binary"
@@ -122,49 +121,24 @@ class _Compaction:
             left = self._work.record_count - self._register_deleted(connection)
             if not left:
                 return None
-            return self._copied(connection, left, directory)
+            return self._written(connection, left)
 
-    def _copied(self, connection: duckdb.DuckDBPyConnection, rows: int, directory: str) -> WrittenFile:
+    def _written(self, connection: duckdb.DuckDBPyConnection, rows: int) -> WrittenFile:
         location = self._job.directory + self._path
-        local = is_local(location)
-        target = location.removeprefix("file://") if local else f"{directory}/file.parquet"
-        make_directory(self._job.directory + self._work.folder)
-        sql = self._select(connection)
-        if self._key:
-            enable_decryption(connection)
-            connection.execute(f"SET VARIABLE {KEY} = from_base64(?)", [self._key])
-        try:
-            answer = connection.execute(f"COPY ({sql}) TO {text_literal(target)} ({self._options(rows)})").fetchone()
-            assert answer is not None  # RETURN_STATS answers with one line a file
-            written = self._written(answer, rows)
-            if not local:
-                upload_file(target, location)
-            return written
-        except duckdb.Error as error:
+        copied = copy_rows(connection, self._select(connection), location, self._options(rows), self._key)
+        without_id = copied.statistics.get(duckdb_quoted(EMBEDDED_ROW_ID), {}).get("null_count")
+        if copied.rows != rows or without_id != "0":
             delete_file(location)
-            raise PenstockError(f"DuckDB cannot write {location}: {str(error).splitlines()[0]}") from None
-        except BaseException:
-            delete_file(location)
-            raise
-
-    def _written(self, answer: Sequence[object], rows: int) -> WrittenFile:
-        _, count, size, footer_size, statistics, _ = answer
-        assert isinstance(count, int)
-        assert isinstance(size, int)
-        assert isinstance(footer_size, int)
-        assert isinstance(statistics, dict)
-        without_id = statistics.get(duckdb_quoted(EMBEDDED_ROW_ID), {}).get("null_count")
-        if count != rows or without_id != "0":
             raise PenstockError(
-                f"files of {self._job.directory} hold {count} rows where the catalog says {rows}, {without_id} of them "
-                "without a row id; they are left as they are"
+                f"files of {self._job.directory} hold {copied.rows} rows where the catalog says {rows}, {without_id} "
+                "of them without a row id; they are left as they are"
             )
-        found = DuckDBStatistics(self._work.columns, statistics)
+        found = DuckDBStatistics(self._work.columns, copied.statistics)
         return WrittenFile(
             path=self._path,
-            record_count=count,
-            size=size,
-            footer_size=footer_size,
+            record_count=copied.rows,
+            size=copied.size,
+            footer_size=copied.footer_size,
             encryption_key=self._key,
             columns=found.columns(),
             variants=found.variants(),

@@ -88,7 +88,7 @@ def write_job_for(
     columns that are only sorted by, and the others.
     """
     columns = rows.columns[: len(target.columns)]
-    keys = _partition_keys(target)
+    keys = partition_keys(target.spec, target.columns)
     sorting = Sorting()
     before, known = len(columns) + (row_id is not None), set(rows.columns)
     # Where few rows may stay in the catalog, DuckLake sorts those that go to files in any case.
@@ -115,11 +115,12 @@ def write_job_for(
     return WriteJob(plan, keys, target.inlined_rows, decimals, sorting.computed), spread
 
 
-def _partition_keys(target: WriteTarget) -> tuple[PartitionKey, ...]:
-    if target.spec is None:
+def partition_keys(spec: PartitionSpec | None, columns: Sequence[Column]) -> tuple[PartitionKey, ...]:
+    """What rows with these columns are partitioned by."""
+    if spec is None:
         return ()
-    places = {column.id: (position, column.type) for position, column in enumerate(target.columns)}
-    return tuple(PartitionKey(*places[field.column_id], field.transform) for field in target.spec.fields)
+    places = {column.id: (position, column.type) for position, column in enumerate(columns)}
+    return tuple(PartitionKey(*places[field.column_id], field.transform) for field in spec.fields)
 
 
 def _grouping(target: WriteTarget, rows: DataFrame) -> list[SparkColumn]:

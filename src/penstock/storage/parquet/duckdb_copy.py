@@ -1,14 +1,23 @@
-"""Writes the options of DuckDB's COPY for a data file of a table: how it is stored, and the ids of its fields."""
+"""Writes data files with DuckDB's COPY: how they are stored, the ids of their fields, and where they go."""
 
 from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import duckdb
+
+from penstock.errors import PenstockError
 from penstock.schema.columns import Column
+from penstock.storage.duckdb_files import enable_decryption
 from penstock.storage.duckdb_sql import text_literal
+from penstock.storage.filesystems import delete_file, make_directory, upload_file
 from penstock.storage.parquet.options import FileOptions
+from penstock.storage.paths import is_local
 
 KEY = "file_key"  # the variable of a connection that the key of an encrypted file is put into
 _KEY_BYTES = 16
@@ -51,3 +60,47 @@ def _field_id(column: Column) -> str:
         return f"{text_literal(column.name)}: {column.id}"
     children = ", ".join(_field_id(child) for child in column.children)
     return f"{text_literal(column.name)}: {{__duckdb_field_id: {column.id}, {children}}}"
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What COPY tells of the file that it wrote: `statistics` by the quoted path of each leaf."""
+
+    rows: int
+    size: int
+    footer_size: int
+    statistics: Mapping[str, Mapping[str, Any]]
+
+
+def copy_rows(
+    connection: duckdb.DuckDBPyConnection, select: str, location: str, options: str, key: str | None
+) -> Copied:
+    """Write the rows of a query to a file; nothing is left of it where that fails.
+
+    The key is kept out of the statement, since errors quote those.
+    """
+    if key:
+        enable_decryption(connection)
+        connection.execute(f"SET VARIABLE {KEY} = from_base64(?)", [key])
+    make_directory(location[: location.rfind("/") + 1])
+    try:
+        if is_local(location):
+            return _copied(connection, select, location.removeprefix("file://"), options)
+        with tempfile.TemporaryDirectory(prefix="penstock-") as directory:
+            local = f"{directory}/file.parquet"
+            copied = _copied(connection, select, local, options)
+            upload_file(local, location)
+            return copied
+    except duckdb.Error as error:
+        delete_file(location)
+        raise PenstockError(f"DuckDB cannot write {location}: {str(error).splitlines()[0]}") from None
+    except BaseException:
+        delete_file(location)
+        raise
+
+
+def _copied(connection: duckdb.DuckDBPyConnection, select: str, path: str, options: str) -> Copied:
+    answer = connection.execute(f"COPY ({select}) TO {text_literal(path)} ({options})").fetchone()
+    assert answer is not None  # RETURN_STATS answers with one line a file
+    _, count, size, footer_size, statistics, _ = answer
+    return Copied(count, size, footer_size, statistics)

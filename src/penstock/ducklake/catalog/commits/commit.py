@@ -23,7 +23,7 @@ from penstock.ducklake.catalog.commits.inlined_tables import (
     register_tables,
 )
 from penstock.ducklake.catalog.commits.provisional_ids import CommittedIds
-from penstock.ducklake.catalog.commits.staged_statements import add_rows, delete_rows, end_rows, first_row_ids
+from penstock.ducklake.catalog.commits.staged_statements import add_rows, end_rows, first_row_ids
 from penstock.ducklake.catalog.commits.staging import Staging
 from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.inlined_storage import insert_inlined
@@ -154,7 +154,8 @@ def _write(
     if made is None:
         create_tables(database, targets.values())
     end_rows(database, staging, committed_ids.real)
-    delete_rows(database, staging)
+    for rows in staging.removed:
+        rows.remove(database)
     for table in staging.added:
         add_rows(database, staging, table, committed_ids.real, row_ids)
     register_tables(database, targets.values())

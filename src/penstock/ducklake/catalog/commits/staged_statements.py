@@ -21,13 +21,6 @@ def end_rows(database: Database, staging: Staging, real: Real, which: str = "end
         _end(database, ending, real(staging.own), real, which)
 
 
-def delete_rows(database: Database, staging: Staging) -> None:
-    """Delete the rows of data files that others take the place of in every snapshot."""
-    for table, ids in staging.replaced.items():
-        for listed in id_lists(ids):
-            database.execute(f"DELETE FROM {table} WHERE data_file_id IN ({listed})")
-
-
 def add_rows(database: Database, staging: Staging, table: str, real: Real, first_row_ids: Mapping[int, int]) -> None:
     """Add the rows of one catalog table. `real` gives the id for a provisional one; row ids count from the given."""
     rows = staging.added.get(table, ())

@@ -13,6 +13,7 @@ from penstock.ducklake.catalog.commits.compacted_sources import CompactedSources
 from penstock.ducklake.catalog.commits.conflicts import CHECKED
 from penstock.ducklake.catalog.commits.merge_reliance import MergeReliance
 from penstock.ducklake.catalog.commits.provisional_ids import ProvisionalIds, is_provisional
+from penstock.ducklake.catalog.commits.removed_rows import RemovedRows
 from penstock.ducklake.model.snapshot_changes import SnapshotChange
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.schema.columns import Column
@@ -91,7 +92,7 @@ class Staging:
     changes: dict[SnapshotChange, None] = field(default_factory=dict)
     checked: set[int] = field(default_factory=set)  # tables whose rows were looked at, and may get no others meanwhile
     reliances: list[MergeReliance] = field(default_factory=list)
-    replaced: dict[str, set[int]] = field(default_factory=dict)  # data files whose rows go, by the catalog's table
+    removed: list[RemovedRows] = field(default_factory=list)
     sources: list[CompactedSources] = field(default_factory=list)
     files: list[str] = field(default_factory=list)  # written by this transaction
     # The first row id of what is added to a table, as it is shown before the commit gives the real one.
@@ -147,7 +148,7 @@ class Staging:
             dict(self.changes),
             set(self.checked),
             list(self.reliances),
-            {table: set(ids) for table, ids in self.replaced.items()},
+            list(self.removed),
             list(self.sources),
             list(self.files),
             self.shown_row_ids,
