@@ -17,6 +17,7 @@ from penstock.ducklake.catalog.inlined_rows import inlined_delete_table
 from penstock.ducklake.catalog.objects import column_versions
 from penstock.ducklake.catalog.snapshots import latest_snapshot, oldest_snapshot
 from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.catalog.visible_files import UNKNOWN_FILE
 from penstock.ducklake.files.delete_files import DatedPositions, DeletableFile
 from penstock.ducklake.model.objects import ColumnVersion, TableInfo
 from penstock.storage.paths import resolve
@@ -100,7 +101,10 @@ class CompactableTable:
 
 
 def compactable_table(database: Database, table: TableInfo) -> CompactableTable:
-    """Ask the catalog for a table's live files, in one consistent state: a line a file."""
+    """Ask the catalog for a table's live files, in one consistent state: a line a file.
+
+    Those are left out of which nobody knows how their columns are found: they may lack field ids.
+    """
     with database.consistent():
         base = latest_snapshot(database).id
         versions = database.query(
@@ -116,7 +120,7 @@ def _files(database: Database, table: TableInfo, at: At) -> list[CompactableFile
     rows = database.query(
         f"""SELECT data_file_id, path, path_is_relative, record_count, file_size_bytes, row_id_start, begin_snapshot,
                    partition_id, mapping_id, partial_max, encryption_key
-            FROM ducklake_data_file WHERE table_id = ? AND {at.visible()}
+            FROM ducklake_data_file d WHERE table_id = ? AND {at.visible()} AND NOT ({UNKNOWN_FILE})
             ORDER BY begin_snapshot, row_id_start, data_file_id""",
         [table.id],
     )

@@ -28,7 +28,7 @@ _SHREDDED_FOR_SPARK = (
     "timestamptz",
 )  # fmt: skip
 # Files under names that no DuckLake writer gives: whether they have field ids, only they themselves tell.
-_UNKNOWN = "d.mapping_id IS NULL AND d.path NOT LIKE '%ducklake-________-____-____-____-____________.parquet'"
+UNKNOWN_FILE = "d.mapping_id IS NULL AND d.path NOT LIKE '%ducklake-________-____-____-____-____________.parquet'"
 # Compaction of this kind takes files out of the catalog that older snapshots still showed.
 _FILES_REPLACED = ("merge_adjacent", "compacted_table")
 
@@ -205,7 +205,7 @@ class FileScope:
         sql = f"""CASE WHEN {foreign} THEN 1 ELSE 0 END AS foreign_file,
                   CASE WHEN {self._partial()} THEN 1 ELSE 0 END AS partial,
                   CASE WHEN {deleted} THEN 1 ELSE 0 END AS deleted, {self._era()} AS era,
-                  CASE WHEN {_UNKNOWN} THEN 1 ELSE 0 END AS unknown"""
+                  CASE WHEN {UNKNOWN_FILE} THEN 1 ELSE 0 END AS unknown"""
         return sql, [*foreign_parameters, *parameters]
 
     def _members(self, group: FileGroup) -> tuple[str, list[Any]]:
@@ -218,7 +218,7 @@ class FileScope:
             f"{'' if group.partial else 'NOT '}{self._partial()}",
             f"{self._era()} = {group.era}",
             f"{'' if group.deleted else 'NOT '}({deleted})",
-            f"{'' if group.unknown else 'NOT '}({_UNKNOWN})",
+            f"{'' if group.unknown else 'NOT '}({UNKNOWN_FILE})",
         ]
         return " AND ".join(conditions), [*foreign_parameters, *parameters]
 

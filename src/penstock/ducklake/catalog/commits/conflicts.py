@@ -113,7 +113,8 @@ def _altered_entry(kind: str, value: str, others: OtherChanges) -> str | None:
 def _data(kind: str, value: str, others: OtherChanges) -> str | None:
     if others.did(value, "dropped_table"):
         return "was dropped by another writer"
-    if kind in (*INSERTED, *DELETED) and others.did(value, "altered_table"):
+    # A rewritten file is one of the snapshot that rewrites it, and has to have the columns of that.
+    if kind in (*INSERTED, *DELETED, "rewrite_delete") and others.did(value, "altered_table"):
         return "was altered by another writer"
     if kind in (*DELETED, *COMPACTED) and others.did(value, *DELETED):
         return "lost rows that another writer deleted"
