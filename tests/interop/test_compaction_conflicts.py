@@ -12,9 +12,9 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-import penstock
 from penstock.ducklake.lake import Lake
 from penstock.ducklake.maintenance import compaction, inlined_flush
+from support import effort
 from support.catalogs import Catalog
 from support.reference import Reference
 from support.writing import attached, files_of
@@ -50,6 +50,12 @@ VERBS: dict[str, Callable[[Lake], Any]] = {
 }
 
 
+def pairs(others: list[str]) -> list[tuple[str, str]]:
+    """Each verb beside each of the others; without `--full`, each of these with one of the verbs."""
+    every = [(verb, other) for other in others for verb in VERBS]
+    return every if effort.is_full() else [pair for n, pair in enumerate(every) if n % 3 == n // 3 % 3]
+
+
 def build(catalog: Catalog) -> None:
     with catalog.build(data_inlining_row_limit=5) as reference:
         reference.execute(*START)
@@ -80,21 +86,20 @@ def before_the_commit(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) 
     monkeypatch.setattr(inlined_flush, "stage_flushed_rows", acting(inlined_flush.stage_flushed_rows))
 
 
-@pytest.mark.parametrize("other", OTHERS)
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(("verb", "other"), pairs(list(OTHERS)))
 def test_the_extension_was_first(
-    file_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, verb: str, other: str
+    sqlite_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, verb: str, other: str
 ) -> None:
-    build(file_catalog)
+    build(sqlite_catalog)
     expected: list[tuple[Any, ...]] = []
 
     def act() -> None:
-        with file_catalog.reference(data_inlining_row_limit=5) as reference:
+        with sqlite_catalog.reference(data_inlining_row_limit=5) as reference:
             reference.execute(*OTHERS[other])
             expected.extend(contents(reference))
 
     before_the_commit(monkeypatch, act)
-    with attached(file_catalog, spark) as lake:
+    with attached(sqlite_catalog, spark) as lake:
         VERBS[verb](lake)
         assert expected, "nobody acted"
         assert our_contents(lake) == expected
@@ -103,29 +108,35 @@ def test_the_extension_was_first(
         lake.expire_snapshots(keep_last=1)
         lake.cleanup_old_files(cleanup_all=True)
         assert our_contents(lake) == expected
-    with file_catalog.reference() as reference:
+    with sqlite_catalog.reference() as reference:
         assert contents(reference) == expected
         files = reference.rows("SELECT data_file, delete_file FROM ducklake_list_files('lk', 't')")
-    named = {path.removeprefix(file_catalog.data_path) for row in files for path in row if path}
-    assert files_of(file_catalog) == named, "what was written for nothing is gone"
+    named = {path.removeprefix(sqlite_catalog.data_path) for row in files for path in row if path}
+    assert files_of(sqlite_catalog) == named, "what was written for nothing is gone"
 
 
-@pytest.mark.servers
-@pytest.mark.parametrize("other", [name for name in OTHERS if name not in ("merge", "rewrite", "flush")])
-@pytest.mark.parametrize("verb", VERBS)
+def refusal(reference: Reference) -> str | None:
+    """What the extension says to its COMMIT, if it does not come through."""
+    try:
+        reference.execute("COMMIT")
+    except duckdb.Error as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize(("verb", "other"), pairs([name for name in OTHERS if name not in VERBS]))
 def test_penstock_was_first(postgres_catalog: Catalog, spark: SparkSession, verb: str, other: str) -> None:
     build(postgres_catalog)
-    with postgres_catalog.reference(data_inlining_row_limit=5, max_retry_count=0) as reference:
+    with postgres_catalog.reference(data_inlining_row_limit=5) as reference:
         before = contents(reference)
         reference.execute("BEGIN", *OTHERS[other])
         wanted = contents(reference)
         with attached(postgres_catalog, spark) as lake:
             assert VERBS[verb](lake).count() > 0
-        try:
-            reference.execute("COMMIT")
-        except duckdb.Error as error:
-            assert "conflict" in str(error).lower()
-            wanted = before
+        refused = refusal(reference)
+    if refused:
+        assert "conflict" in refused.lower()
+        wanted = before
     with postgres_catalog.reference() as reference:
         found = contents(reference)
         assert [row[1:] for row in found] == [row[1:] for row in wanted]
@@ -133,15 +144,15 @@ def test_penstock_was_first(postgres_catalog: Catalog, spark: SparkSession, verb
         assert our_contents(lake) == found
 
 
-def test_a_dropped_table(file_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    build(file_catalog)
+def test_a_dropped_table(sqlite_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    build(sqlite_catalog)
 
     def act() -> None:
-        with file_catalog.reference() as reference:
+        with sqlite_catalog.reference() as reference:
             reference.execute("DROP TABLE t")
 
     before_the_commit(monkeypatch, act)
-    before = files_of(file_catalog)
-    with attached(file_catalog, spark) as lake, pytest.raises(penstock.PenstockError, match="dropped"):
-        lake.table("t").merge_adjacent_files()
-    assert files_of(file_catalog) == before
+    before = files_of(sqlite_catalog)
+    with attached(sqlite_catalog, spark) as lake:
+        assert lake.table("t").merge_adjacent_files().collect() == []
+    assert files_of(sqlite_catalog) == before
