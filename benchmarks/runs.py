@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 from pyspark.sql import SparkSession
 
 import penstock
@@ -48,6 +49,26 @@ def seconds(call: Callable[[], object]) -> float:
     started = time.perf_counter()
     call()
     return time.perf_counter() - started
+
+
+def cpu_seconds() -> float:
+    """Of this process and all it started, those that have ended included."""
+    me = psutil.Process()
+    used = 0.0
+    for process in (me, *me.children(recursive=True)):
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        used += times.user + times.system + times.children_user + times.children_system
+    return used
+
+
+def measured(call: Callable[[], object]) -> tuple[float, float]:
+    """The seconds on the wall and of all processors."""
+    wall, cpu = time.perf_counter(), cpu_seconds()
+    call()
+    return time.perf_counter() - wall, cpu_seconds() - cpu
 
 
 def medians(ways: Mapping[str, Callable[[], object]], runs: int) -> dict[str, float]:

@@ -8,40 +8,19 @@ from __future__ import annotations
 
 import shutil
 import statistics
-import time
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
 import lakes
-import psutil
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from runs import setting
+from runs import measured, setting
 
 import penstock
 
 YEAR_AND_MONTH = ["year(l_shipdate)", "month(l_shipdate)"]
 _numbers = count()
-
-
-def cpu_seconds() -> float:
-    """Of this process and all it started, those that have ended included."""
-    me = psutil.Process()
-    used = 0.0
-    for process in (me, *me.children(recursive=True)):
-        try:
-            times = process.cpu_times()
-        except psutil.NoSuchProcess:
-            continue
-        used += times.user + times.system + times.children_user + times.children_system
-    return used
-
-
-def measured(call: Callable[[], object]) -> tuple[float, float]:
-    wall, cpu = time.perf_counter(), cpu_seconds()
-    call()
-    return time.perf_counter() - wall, cpu_seconds() - cpu
 
 
 def compare(name: str, ours: Callable[[], object], theirs: Callable[[], object], repeat: int) -> None:
