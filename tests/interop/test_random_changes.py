@@ -210,6 +210,14 @@ class TwoLakes(RuleBasedStateMachine):
             reference.execute("CALL ducklake_flush_inlined_data('lk')")
         self.steps.append("flush")
 
+    @rule(verb=st.sampled_from(["flush_inlined_data", "merge_adjacent_files", "rewrite_data_files"]))
+    def maintain(self, verb: str) -> None:
+        """In one of them, by Spark: nobody sees a difference, whatever comes after it."""
+        arguments = {"delete_threshold": 0.1} if verb == "rewrite_data_files" else {}
+        with self.lake() as lake:
+            getattr(lake, verb)(**arguments)
+        self.steps.append(verb)
+
     def renamed(self, sql: str) -> str:
         return sql.replace("p ", f"{self.names[1]} ") if sql != "p" else self.names[1]
 

@@ -55,6 +55,11 @@ def _install_httpfs() -> None:
     import_extension("httpfs")
 
 
+def path_literal(path: str) -> str:
+    """A path as a literal of DuckDB's SQL that means this file alone: DuckDB takes some letters for patterns."""
+    return text_literal("".join(f"[{letter}]" if letter in "[*?" else letter for letter in path))
+
+
 def read_parquet(connection: duckdb.DuckDBPyConnection, path: str, key: str | None) -> str:
     """SQL for the rows of a file, with `file_row_number`; `key` is base64, as the catalog holds it.
 
@@ -65,4 +70,4 @@ def read_parquet(connection: duckdb.DuckDBPyConnection, path: str, key: str | No
         enable_decryption(connection)
         connection.execute(f"SET VARIABLE {_KEY} = from_base64(?)", [key])
         config = f", encryption_config = {{footer_key_value: getvariable({text_literal(_KEY)})}}"
-    return f"read_parquet({text_literal(path)}{config}, file_row_number = true)"
+    return f"read_parquet({path_literal(path)}{config}, file_row_number = true, hive_partitioning = false)"

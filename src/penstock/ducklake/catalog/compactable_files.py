@@ -42,6 +42,7 @@ class CompactableFile:
     partition_values: tuple[str | None, ...] = ()
     deletes: DeletableFile | None = None  # None where nothing was ever deleted
     delete_count: int = 0
+    has_ended_deletes: bool = False  # delete files that others took the place of
 
     @property
     def last_snapshot(self) -> int:
@@ -78,16 +79,9 @@ class TableHistory:
         ends = {version.end_snapshot for version in self.columns if version.end_snapshot is not None}
         return frozenset(ends | {version.column.begin_snapshot for version in self.columns})
 
-    def changes_fields(self, snapshot: int) -> bool:
-        """Whether a snapshot changed fields of nested columns that were there before: its files may be of either kind.
-
-        The columns of files are found by their ids, the fields of columns by their names.
-        """
-        first = self.versions[0] if self.versions else 0
-        return snapshot != first and any(
-            version.parent_id is not None and snapshot in (version.column.begin_snapshot, version.end_snapshot)
-            for version in self.columns
-        )
+    def knows(self, snapshot: int) -> bool:
+        """Whether it is known which schema version a snapshot had."""
+        return bool(self.versions) and self.versions[0] <= snapshot
 
 
 @dataclass(frozen=True)
@@ -130,12 +124,15 @@ def _files(database: Database, table: TableInfo, at: At) -> list[CompactableFile
     values = _partition_values(database, table.id)
     deletes = {file.id: file for file in deletable_files(database, table, at, _ever_deleted(database, table.id))}
     counts = _delete_counts(database, table.id, at)
+    sql = "SELECT DISTINCT data_file_id FROM ducklake_delete_file WHERE table_id = ? AND end_snapshot IS NOT NULL"
+    ended = {row[0] for row in database.query(sql, [table.id])}
     return [
         replace(
             file,
             partition_values=values.get(file.id, ()) if file.partition_id is not None else (),
             deletes=deletes.get(file.id),
             delete_count=counts.get(file.id, 0),
+            has_ended_deletes=file.id in ended,
         )
         for file in files
     ]
@@ -187,3 +184,20 @@ def inlined_positions(
         for file_id, position, snapshot in database.query(f"{sql} AND {condition}"):
             found[file_id].append((position, snapshot))
     return {file_id: DatedPositions.of(*np.array(pairs, np.int64).reshape(-1, 2).T) for file_id, pairs in found.items()}
+
+
+def files_with_nan(
+    database: Database, table_id: int, ids: Collection[int], columns: Collection[int]
+) -> dict[int, set[int]]:
+    """Of some columns, those that may have NaN in each of some files: the catalog does not say that they have none."""
+    found: dict[int, set[int]] = {file_id: set(columns) for file_id in ids}
+    wanted = ", ".join(map(str, columns))
+    for listed in id_lists(ids) if columns else ():
+        for file_id, column_id, contains_nan in database.query(
+            f"""SELECT data_file_id, column_id, contains_nan FROM ducklake_file_column_stats
+                WHERE table_id = ? AND column_id IN ({wanted}) AND data_file_id IN ({listed})""",
+            [table_id],
+        ):
+            if contains_nan is not None and not contains_nan:
+                found[file_id].discard(column_id)
+    return found

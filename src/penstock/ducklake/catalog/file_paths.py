@@ -33,13 +33,16 @@ def scheduled_files(database: Database, data_path: str, before: datetime | None 
 
 def forget_scheduled(database: Database, files: Iterable[ScheduledFile]) -> None:
     """Forget files that are deleted. Others may have been scheduled under the same id: the path has to be theirs."""
-    stored = {file.id: file.stored for file in files}
+    deleted = {(file.id, file.stored) for file in files}
     with database.turn(), database.transaction():
-        for listed in id_lists(stored):
+        for listed in id_lists({number for number, _ in deleted}):
             rows = database.query(f"SELECT data_file_id, path FROM {SCHEDULE} WHERE data_file_id IN ({listed})")
-            same = [file_id for file_id, path in rows if stored[file_id] == path]
-            for ids in id_lists(same):
+            others = {number for number, path in rows if (number, path) not in deleted}
+            for ids in id_lists({number for number, _ in rows} - others):
                 database.execute(f"DELETE FROM {SCHEDULE} WHERE data_file_id IN ({ids})")
+            for number, path in rows:
+                if number in others and (number, path) in deleted:
+                    database.execute(f"DELETE FROM {SCHEDULE} WHERE data_file_id = ? AND path = ?", [number, path])
 
 
 def named_files(database: Database, data_path: str) -> Iterator[str]:

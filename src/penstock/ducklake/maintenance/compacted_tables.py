@@ -56,7 +56,7 @@ def rewrite_data_files(
         option = work.target.option("rewrite_delete_threshold")
         threshold = float(option or _REWRITE_THRESHOLD) if delete_threshold is None else delete_threshold
         size = file_options(work.target.option).target_file_size
-        return rewrite_bins(files, work.table.history, threshold, size, work.table.base)
+        return rewrite_bins(files, threshold, size, work.table.base)
 
     def stage(work: TableCompaction, each: Bin, written: WrittenFile | None) -> None:
         stage_rewrite(work.transaction.staging, work.table.info, each.files, written)

@@ -6,7 +6,7 @@ import logging
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from penstock.ducklake.attachment import Attachment
@@ -16,11 +16,14 @@ from penstock.ducklake.catalog.compactable_files import (
     CompactableFile,
     CompactableTable,
     compactable_table,
+    files_with_nan,
     inlined_positions,
 )
 from penstock.ducklake.catalog.objects import columns_at
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.catalog.visible_files import name_mapping
+from penstock.ducklake.files.delete_files import DeletableFile
+from penstock.ducklake.files.sealed_keys import Seal
 from penstock.ducklake.maintenance.compaction_job import (
     RESULT,
     CompactionJob,
@@ -42,6 +45,7 @@ from penstock.errors import ConflictError
 from penstock.partitioning import directory as hive_directory
 from penstock.partitioning import directory_names
 from penstock.schema.statistics import WrittenFile
+from penstock.schema.types import Order
 from penstock.spark.file_tasks import file_writing_job
 from penstock.spark.workers import map_in_workers
 from penstock.storage.parquet.names import new_write_id
@@ -169,6 +173,8 @@ def _file_bins(work: TableCompaction, job: CompactionJob, bins: Sequence[Bin]) -
     inlined = inlined_positions(database, table.info.id, At(table.base), ids) if ids else {}
     mapped = {file.mapping_id for each in bins for file in each.files if file.mapping_id is not None}
     mappings: dict[int, Sequence[MappedField]] = {number: name_mapping(database, number) for number in mapped}
+    floats = {version.column.id for version in table.history.columns if version.column.type.order is Order.FLOAT}
+    nans = files_with_nan(database, table.info.id, {file.id for each in bins for file in each.files}, floats)
     found = []
     for number, each in enumerate(bins):
         columns = columns_at(table.history.columns, At(each.columns_at))
@@ -181,7 +187,7 @@ def _file_bins(work: TableCompaction, job: CompactionJob, bins: Sequence[Bin]) -
                 file.row_id_start,
                 file.begin_snapshot,
                 file.size,
-                file.deletes if file.deletes and file.deletes.delete_path else None,
+                _sealed(file.deletes, job.seal) if file.deletes and file.deletes.delete_path else None,
                 tuple(inlined[file.id].positions.tolist()) if file.id in inlined else (),
             )
             for file in each.files
@@ -189,8 +195,14 @@ def _file_bins(work: TableCompaction, job: CompactionJob, bins: Sequence[Bin]) -
         rows = sum(file.record_count for file in each.files)
         names = _current_names(target, {column.id for column in columns})
         current = tuple(names.get(column.id) for column in columns) if names is not None else ()
-        found.append(FileBin(number, columns, shapes.shapes, sources, _folder(target, each), rows, current))
+        with_nan = frozenset().union(*(nans[file.id] for file in each.files))
+        folder = _folder(target, each)
+        found.append(FileBin(number, columns, shapes.shapes, sources, folder, rows, with_nan, current))
     return found
+
+
+def _sealed(file: DeletableFile, seal: Seal) -> DeletableFile:
+    return replace(file, delete_key=seal.close(file.delete_key, file.delete_path or ""))
 
 
 def _current_names(target: WriteTarget, ids: set[int]) -> dict[int, str] | None:

@@ -9,15 +9,16 @@ import os
 import pickle
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
-from penstock.ducklake.files.delete_files import DeletableFile, read_deleted_positions
+from penstock.ducklake.files.delete_files import DeletableFile, Positions, read_deleted_positions
 from penstock.ducklake.files.sealed_keys import Seal
+from penstock.ducklake.maintenance.file_shapes import ROW_ID_READ, SNAPSHOT_ID_READ, Shape, file_shape
 from penstock.errors import PenstockError
 from penstock.schema.columns import Column
 from penstock.schema.embedded_columns import (
@@ -27,7 +28,7 @@ from penstock.schema.embedded_columns import (
     EMBEDDED_SNAPSHOT_ID_FIELD,
 )
 from penstock.schema.statistics import WrittenFile
-from penstock.storage.duckdb_files import connect_duckdb, enable_decryption
+from penstock.storage.duckdb_files import connect_duckdb, enable_decryption, path_literal
 from penstock.storage.duckdb_sql import duckdb_quoted, text_literal
 from penstock.storage.filesystems import delete_file
 from penstock.storage.parquet import FileOptions
@@ -35,20 +36,11 @@ from penstock.storage.parquet.duckdb_copy import KEY, copy_options, copy_rows, n
 from penstock.storage.parquet.duckdb_statistics import DuckDBStatistics
 from penstock.storage.parquet.names import new_file_name
 
-ROW_ID_READ, SNAPSHOT_ID_READ = "_penstock_row_id", "_penstock_snapshot_id"  # what shapes call the embedded columns
 RESULT = "bin bigint, file binary"
 _RESULT_ARROW = pa.schema([("bin", pa.int64()), ("file", pa.binary())])
 _ROW_GROUP_BYTES = 128 * 1024 * 1024  # in files, of which DuckDB holds one for each thread
 _COPIED = "_penstock_v"
 _POSITION = "file_row_number"
-
-
-@dataclass(frozen=True)
-class Shape:
-    """How files are read: by field ids under the names of a `schema`, or by their own; a value for each column."""
-
-    values: tuple[str, ...]
-    schema: str | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +67,7 @@ class FileBin:
     sources: tuple[SourceFile, ...]
     folder: str  # below the table's directory
     record_count: int  # of all sources, with what is deleted
+    with_nan: frozenset[int] = frozenset()  # the columns and fields that may have NaN
     current_names: tuple[str | None, ...] = ()  # what the sort order calls the columns
 
 
@@ -125,7 +118,7 @@ class _Compaction:
 
     def _written(self, connection: duckdb.DuckDBPyConnection, rows: int) -> WrittenFile:
         location = self._job.directory + self._path
-        copied = copy_rows(connection, self._select(connection), location, self._options(rows), self._key)
+        copied = copy_rows(connection, self._select(connection), location, self._options(), self._key)
         without_id = copied.statistics.get(duckdb_quoted(EMBEDDED_ROW_ID), {}).get("null_count")
         if copied.rows != rows or without_id != "0":
             delete_file(location)
@@ -133,7 +126,7 @@ class _Compaction:
                 f"files of {self._job.directory} hold {copied.rows} rows where the catalog says {rows}, {without_id} "
                 "of them without a row id; they are left as they are"
             )
-        found = DuckDBStatistics(self._work.columns, copied.statistics)
+        found = DuckDBStatistics(self._work.columns, copied.statistics, with_nan=self._work.with_nan)
         return WrittenFile(
             path=self._path,
             record_count=copied.rows,
@@ -144,11 +137,11 @@ class _Compaction:
             variants=found.variants(),
         )
 
-    def _options(self, rows: int) -> str:
+    def _options(self) -> str:
         options = self._job.options
         a_row = max(1, sum(source.size for source in self._work.sources) // max(1, self._work.record_count))
         fitting = min(options.row_group_bytes or _ROW_GROUP_BYTES, _ROW_GROUP_BYTES) // a_row
-        group_rows = max(1, min(options.row_group_size, fitting, rows))
+        group_rows = max(1, min(options.row_group_size, fitting))
         embedded = [(EMBEDDED_ROW_ID, EMBEDDED_ROW_ID_FIELD)]
         if self._job.snapshot_ids:
             embedded.append((EMBEDDED_SNAPSHOT_ID, EMBEDDED_SNAPSHOT_ID_FIELD))
@@ -158,13 +151,17 @@ class _Compaction:
         """Tell DuckDB which rows are deleted: the number of each one's source, and its position there."""
         sources, positions = [], []
         for number, source in enumerate(self._work.sources):
-            stored = read_deleted_positions(source.deletes) if source.deletes else np.empty(0, np.int64)
+            stored = self._stored_positions(source.deletes) if source.deletes else np.empty(0, np.int64)
             gone = np.union1d(stored, np.array(source.deleted, np.int64))
             sources.append(np.full(len(gone), number, np.int64))
             positions.append(gone)
         deleted = pa.table({"source": np.concatenate(sources), "position": np.concatenate(positions)})
         connection.register("deleted", deleted)
         return int(deleted.num_rows)
+
+    def _stored_positions(self, file: DeletableFile) -> Positions:
+        key = self._job.seal.open(file.delete_key, file.delete_path or "")
+        return read_deleted_positions(replace(file, delete_key=key))
 
     def _select(self, connection: duckdb.DuckDBPyConnection) -> str:
         """SQL of the rows, in their order: that of the sources, or the table's own."""
@@ -174,7 +171,7 @@ class _Compaction:
         if self._job.snapshot_ids:
             copied.append(f"{SNAPSHOT_ID_READ} AS {EMBEDDED_SNAPSHOT_ID}")
         rows = f"({branches})"
-        if not self._job.sort:
+        if not self._job.sort or not self._work.current_names:
             return f"SELECT {', '.join(copied)} FROM {rows}"
         names = [
             f"{_COPIED}{position} AS {duckdb_quoted(name)}"
@@ -188,24 +185,33 @@ class _Compaction:
 
     def _branches(self, connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
         """Sources that are read alike come in one branch; those with a key or names of their own, each in its own."""
+        shapes = [self._shape(source) for source in self._work.sources]
 
-        def alike(item: tuple[int, SourceFile]) -> tuple[int, int]:
-            number, source = item
-            alone = source.key is not None or self._work.shapes[source.shape].schema is None
-            return source.shape, number if alone else -1
+        def alike(number: int) -> tuple[Shape, int]:
+            named = shapes[number].schema is None and shapes[number].signature is None
+            return shapes[number], number if named or self._work.sources[number].key is not None else -1
 
-        for _, members in groupby(enumerate(self._work.sources), key=alike):
-            run = list(members)
-            yield self._branch(connection, run[0][0], [source for _, source in run])
+        for (shape, _), members in groupby(range(len(shapes)), key=alike):
+            numbers = list(members)
+            yield self._branch(connection, numbers[0], [self._work.sources[number] for number in numbers], shape)
 
-    def _branch(self, connection: duckdb.DuckDBPyConnection, first: int, sources: Sequence[SourceFile]) -> str:
-        shape = self._work.shapes[sources[0].shape]
+    def _shape(self, source: SourceFile) -> Shape:
+        shape = self._work.shapes[source.shape]
+        return file_shape(source.path, self._work.columns) if shape.checked else shape
+
+    def _branch(
+        self, connection: duckdb.DuckDBPyConnection, first: int, sources: Sequence[SourceFile], shape: Shape
+    ) -> str:
         read = self._read(connection, first, sources, shape)
-        position = _POSITION if shape.schema is not None else _position(connection, read)
+        embedded = {ROW_ID_READ, SNAPSHOT_ID_READ}
+        names = embedded if shape.schema is not None else _names(connection, read) - embedded
+        position = "(row_number() OVER () - 1)" if _POSITION in names else _POSITION
         row_id = f"{_nth([source.row_id_start for source in sources])} + {position}"
         snapshot = _nth([source.begin_snapshot for source in sources])
-        if shape.schema is not None:
-            row_id, snapshot = f"coalesce({ROW_ID_READ}, {row_id})", f"coalesce({SNAPSHOT_ID_READ}, {snapshot})"
+        for name in names & {ROW_ID_READ, EMBEDDED_ROW_ID}:
+            row_id = f"coalesce({name}, {row_id})"
+        for name in names & {SNAPSHOT_ID_READ, EMBEDDED_SNAPSHOT_ID}:
+            snapshot = f"coalesce({name}, {snapshot})"
         items = [f"{value} AS {_COPIED}{place}" for place, value in enumerate(shape.values)]
         items += [f"{row_id} AS {ROW_ID_READ}", f"{snapshot} AS {SNAPSHOT_ID_READ}"]
         if not any(source.deletes or source.deleted for source in sources):
@@ -220,7 +226,7 @@ class _Compaction:
     def _read(
         self, connection: duckdb.DuckDBPyConnection, first: int, sources: Sequence[SourceFile], shape: Shape
     ) -> str:
-        arguments = [f"[{', '.join(text_literal(source.path) for source in sources)}]"]
+        arguments = [f"[{', '.join(path_literal(source.path) for source in sources)}]", "hive_partitioning = false"]
         if shape.schema is not None:
             arguments.append(f"schema = {shape.schema}")
         key = self._job.seal.open(sources[0].key, sources[0].path)
@@ -232,10 +238,9 @@ class _Compaction:
         return f"read_parquet({', '.join(arguments)})"
 
 
-def _position(connection: duckdb.DuckDBPyConnection, read: str) -> str:
-    """SQL of a row's position in a file that is read by its own names, of which one may hide DuckDB's."""
-    names = {row[0].lower() for row in connection.execute(f"DESCRIBE SELECT * FROM {read}").fetchall()}
-    return "(row_number() OVER () - 1)" if _POSITION in names else _POSITION
+def _names(connection: duckdb.DuckDBPyConnection, read: str) -> set[str]:
+    """The names of a file's columns, of which one may hide DuckDB's own of a row's position."""
+    return {row[0].lower() for row in connection.execute(f"DESCRIBE SELECT * FROM {read}").fetchall()}
 
 
 def _nth(numbers: Sequence[int | None]) -> str:

@@ -50,9 +50,7 @@ def merge_bins(
         return max(history.version(file.begin_snapshot), forgotten)
 
     wanted = [
-        file
-        for file in files
-        if file.deletes is None and limits.take(file) and not history.changes_fields(file.begin_snapshot)
+        file for file in files if file.deletes is None and limits.take(file) and history.knows(file.begin_snapshot)
     ]
     groups = _grouped(wanted, lambda file: (columns_at(file), file.partition_id, file.partition_values))
     bins = [
@@ -64,17 +62,9 @@ def merge_bins(
     return bins if most is None else bins[:most]
 
 
-def rewrite_bins(
-    files: Iterable[CompactableFile], history: TableHistory, threshold: float, target: int, now: int
-) -> list[Bin]:
+def rewrite_bins(files: Iterable[CompactableFile], threshold: float, target: int, now: int) -> list[Bin]:
     """The files that are written anew: those that have lost so large a part of their rows, together up to a size."""
-    wanted = [
-        file
-        for file in files
-        if file.delete_count
-        and file.delete_count >= threshold * file.record_count
-        and not history.changes_fields(file.begin_snapshot)
-    ]
+    wanted = [file for file in files if file.delete_count and file.delete_count >= threshold * file.record_count]
     groups = _grouped(wanted, lambda file: (file.partition_id, file.partition_values))
     return [Bin(together, now) for group in groups for together in _filled(group, target, _live_size)]
 

@@ -74,9 +74,16 @@ class _Flush:
     write_id: str
 
     def deletes(self) -> None:
-        """Flush the inlined deletes of live files; those of files that have ended are for the snapshots before."""
+        """Flush the inlined deletes of live files; those of files that have ended are for the snapshots before.
+
+        Where a delete file took the place of another, they stay too: the extension would read two at once in between.
+        """
         database, info = self.transaction.catalog.database, self.table.info
-        files = {file.id: file for file in self.table.files if file.deletes and file.deletes.inlined_deletes}
+        files = {
+            file.id: file
+            for file in self.table.files
+            if file.deletes and file.deletes.inlined_deletes and not file.has_ended_deletes
+        }
         if not files:
             return
         inlined = inlined_positions(database, info.id, At(self.table.base), files)
@@ -91,7 +98,7 @@ class _Flush:
         named = [replace(one, replaced=stored.get(one.file.delete_file_id or -1, ("", False))) for one in written]
         directory = stored_directories(database).get(info.id, StoredPath("", True))
         stage_flushed_deletes(staging, info, directory, named)
-        counts = {number: len(positions.positions) for number, positions in inlined.items()}
+        counts = {number: file.deletes.inlined_deletes for number, file in files.items() if file.deletes}
         for listed in id_lists(inlined):
             count = sum(counts[int(number)] for number in listed.split(", "))
             staging.removed.append(RemovedRows(inlined_delete_name(info.id), f"file_id IN ({listed})", count))

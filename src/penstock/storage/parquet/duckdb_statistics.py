@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import duckdb
@@ -24,11 +24,19 @@ Answer = Mapping[str, str]
 
 
 class DuckDBStatistics:
-    """The statistics of one file, from what COPY returns; where the rows are at hand, they correct it."""
+    """The statistics of one file, from what COPY returns; where the rows are at hand, they correct it.
+
+    Where they are not, `with_nan` are the columns and fields that may have NaN.
+    """
 
     def __init__(
-        self, columns: tuple[Column, ...], answers: Mapping[str, Answer], rows: pa.Table | None = None
+        self,
+        columns: tuple[Column, ...],
+        answers: Mapping[str, Answer],
+        rows: pa.Table | None = None,
+        with_nan: Collection[int] = (),
     ) -> None:
+        self._with_nan = with_nan
         self._columns = columns
         self._answers = answers
         self._observed = copy_observations(columns) if rows is not None else None
@@ -50,7 +58,7 @@ class DuckDBStatistics:
         answer = self._answers.get(path, {})
         values, nulls = self._counts(leaf, answer)
         minimum, maximum = answer.get("min"), answer.get("max")
-        with_nan = answer.get("has_nan") != "false"
+        with_nan = leaf.id in self._with_nan  # COPY tells of the last row group alone
         if leaf.type.name in ("int128", "uint128"):  # kept as floats, whose texts are not those of integers
             minimum = maximum = None
         if self._observed is not None and leaf.type.order in (Order.FLOAT, Order.DECIMAL):

@@ -90,6 +90,11 @@ def copy_observations(columns: tuple[Column, ...]) -> Observations:
     )
 
 
+def nan_observations(columns: tuple[Column, ...]) -> Observations:
+    """Observations of NaN alone."""
+    return Observations(columns, counted=lambda leaf: False, bounded=lambda leaf: leaf.type.order is Order.FLOAT)
+
+
 def _value(leaf: Column, scalar: pa.Scalar) -> Value | None:
     value = scalar.as_py()
     if isinstance(value, str):
