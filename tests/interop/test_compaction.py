@@ -295,7 +295,7 @@ def test_linked_files_that_are_not_what_their_paths_say(file_catalog: Catalog, s
 
 @pytest.mark.parametrize("verb", ["merge_adjacent_files", "rewrite_data_files", "flush_inlined_data"])
 def test_nan_in_any_row_group(file_catalog: Catalog, spark: SparkSession, verb: str) -> None:
-    """What COPY tells of NaN is that of the last row group; the extension's own inserts have it wrong in the catalog."""
+    """What COPY tells of NaN is that of the last row group: the extension's own inserts have it wrong."""
     rows = "SELECT CAST(id AS INT), IF(id = 5, double('nan'), 1D), array(double(id % 2)) FROM range({})"
     with attached(file_catalog, spark) as lake:
         lake.set_option("parquet_row_group_size", 2048)
