@@ -337,6 +337,20 @@ def test_a_value_that_does_not_fit_leaves_its_file_alone(spark: SparkSession, tm
     }
 
 
+def test_many_files_of_an_append_only_table_and_nulls_where_none_should_be(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows are rearranged, not removed; what other writers have let through stays."""
+    path = tmp_path / "t"
+    properties = {"delta.appendOnly": "true", "delta.checkpointInterval": "2"}
+    table = penstock.delta.create(str(path), "id BIGINT NOT NULL, x STRING", properties=properties, spark=spark)
+    foreign(path, 1, *(pa.table({"id": pa.array([n, None], pa.int64())}) for n in range(300)))
+    rows = shown(table)
+    assert table.compact() == 2
+    assert [row.rows for row in table.files().collect()] == [600]
+    assert shown(table) == shown(table, 1) == rows
+    assert len(by_duckdb(table.path)) == 600
+    assert (path / "_delta_log" / f"{2:020}.checkpoint.parquet").exists()
+
+
 def test_a_file_that_cannot_be_read_stops_all_and_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
     table = numbers(spark, tmp_path / "t", *(range(2) for _ in range(4)))
     paths = sorted(row.path for row in table.files().collect())

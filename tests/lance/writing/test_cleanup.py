@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -173,6 +174,14 @@ def test_rows_that_others_put_into_our_leaves_stay(writer: Writer) -> None:
     assert lance.dataset(leaves[0], version="audit").count_rows() == 1, "a tag keeps its version"
     writer.adopt()
     assert writer.ids() == [1, 2, 99]
+
+
+def test_leaves_that_others_have_deleted_are_not_in_the_way(writer: Writer) -> None:
+    for number in range(2):
+        writer.append(f"b{number}", [(number, "US"), (10 + number, "CN")])
+    shutil.rmtree(writer.leaf("CN"))
+    assert [one.table for one in writer.clean_up(1)] == [f"{NAME}$country=US", MANIFEST]
+    assert lance.dataset(writer.leaf("US")).count_rows() == 2
 
 
 def test_namespaces_of_one_directory_share_the_manifest(spark: SparkSession, tmp_path: Path) -> None:

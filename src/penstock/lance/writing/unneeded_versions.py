@@ -86,8 +86,11 @@ def unneeded_versions(
     before = [change.version for change in _published(changes, name) if change.version < oldest]
     dropped = _dropped_leaves(manifest.entries(before), name, definition, kept)
     for location, object_id in sorted(kept.object_ids.items()):
-        if location not in kept.untouched:
-            yield UnneededVersions(object_id, location, _below(manifest.store, location, min(kept.needed[location])))
+        dataset = None if location in kept.untouched else manifest.store.find(location)
+        if dataset is not None:  # else it is another program's, or gone, which adopt() is for
+            # Those between two needed ones stay: a writer that began with the older looks at what was done since.
+            first = min(kept.needed[location])
+            yield UnneededVersions(object_id, location, tuple(one for one in _versions(dataset) if one < first))
     for leaf in dropped:
         yield from _of_dropped_leaf(manifest.store, leaf)
     first = min(_oldest_versions(changes, state, name, oldest))
@@ -96,15 +99,6 @@ def unneeded_versions(
 
 def _published(changes: Sequence[ManifestChange], name: str) -> list[ManifestChange]:
     return [change for change in changes if change.properties.get(NAMESPACE) == name]
-
-
-def _below(store: DatasetStore, location: str, version: int) -> tuple[int, ...]:
-    """The versions of a dataset before one.
-
-    Those between two needed ones stay: a writer that began with the older looks at what was done since.
-    """
-    dataset = store.find(location)
-    return tuple(number for number in _versions(dataset) if number < version)
 
 
 def _dropped_leaves(
@@ -133,8 +127,8 @@ def _of_dropped_leaf(store: DatasetStore, leaf: Leaf) -> Iterator[UnneededVersio
     yield UnneededVersions(leaf.object_id, leaf.location, versions, dropped=not emptied)
 
 
-def _versions(dataset: LanceDataset | None) -> list[int]:
-    found: list[Any] = [] if dataset is None else dataset.versions()
+def _versions(dataset: LanceDataset) -> list[int]:
+    found: list[Any] = dataset.versions()
     return [item["version"] for item in found]
 
 
