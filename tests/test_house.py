@@ -19,7 +19,7 @@ ROOMS = {
     "ducklake": (
         "model", "files", "catalog", "transaction", "attachment", "reading", "writing", "changing", "maintenance",
     ),
-    "lance": ("format", "commits", "reading", "writing", "namespace"),
+    "lance": ("format", "commits", "reading", "writing", "namespace_maintenance", "namespace"),
     "delta": ("format", "log", "reading", "writing", "table"),
 }  # fmt: skip
 PURE = ("version", "errors", "schema", "predicates", "partitioning")

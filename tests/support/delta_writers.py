@@ -93,7 +93,7 @@ class Writer:
             folder=partition_directory,
         )
         files = WriteJob(plan, writer._keys(columns)).files([pa.RecordBatch.from_arrays(arrays, schema=ARROW)])
-        return [writer._added(file, columns, True) for file in files]
+        return [writer.added(file) for file in files]
 
     def commit(self, base: LogSnapshot, added: list[AddFile], txn: tuple[str, int] | None = None) -> Committed:
         """Files that do not come into the table are removed, as the verbs do it."""

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,8 +20,10 @@ from penstock.lance.format.field_ids import with_field_ids
 from penstock.lance.format.leaves import leaves_in
 from penstock.lance.format.manifest import MANIFEST, Manifest
 from penstock.lance.reading.leaf_scan import LEAF, LeafScan
+from penstock.lance.reading.listings import version_rows
 from penstock.lance.reading.misplaced_rows import MisplacedRowJob
 from penstock.lance.writing.adoption import adopt_leaves
+from penstock.lance.writing.cleanup import CleanedTable, clean_up
 from penstock.lance.writing.compaction import commit_compaction
 from penstock.lance.writing.creation import create_namespace
 from penstock.lance.writing.deletes import DeletionJob, LeafDeletion, commit_deletion
@@ -177,6 +180,15 @@ class Writer:
             named = rows.append_column(LEAF, pa.array([leaf.object_id] * rows.num_rows))
             found |= {row["leaf"]: row["rows"] for batch in job(named.to_batches()) for row in batch.to_pylist()}
         return found
+
+    def clean_up(
+        self, keep_last: int | None = None, moment: datetime | None = None, dry_run: bool = False
+    ) -> list[CleanedTable]:
+        return clean_up(self.manifest, NAME, self.scan().definition, moment, keep_last, dry_run)
+
+    def versions(self) -> list[int]:
+        """Those that are kept, the oldest first."""
+        return [row.version for row in version_rows(self.manifest, NAME)]
 
     def show(self, scan: LeafScan, rewritten: dict[str, list[str]]) -> int:
         return commit_compaction(self.manifest, scan, rewritten)

@@ -19,6 +19,7 @@ from penstock.delta.reading.partition_column_checks import Report
 from penstock.delta.reading.verification import verify_files
 from penstock.delta.writing import maintenance, metadata_changes, statements
 from penstock.delta.writing.backfill import backfill
+from penstock.delta.writing.compaction import compact
 from penstock.delta.writing.creation import create_table
 from penstock.delta.writing.linkable_files import LinkableFiles
 from penstock.spark.schemas import SchemaLike
@@ -241,6 +242,31 @@ class DeltaTable:
             UnsupportedError: Penstock cannot write to the table.
         """
         return backfill(self._spark, self._log)
+
+    def compact(self, where: str | SparkColumn | None = None, *, target_file_size: int | None = None) -> int:
+        """Puts the small files of each partition together into larger ones, by Spark's tasks.
+
+        Rows stay what they are, `dataChange` is false, and old versions keep the old files until `vacuum`. The new
+        files have no deletion vectors, and hold the partition columns where the table demands it. A file that holds a
+        column in another form than the table has it stays as it is, with a warning in the log of `logging`.
+
+        Args:
+            where: A predicate: files take part whose partition values and statistics allow rows that it is true for;
+                all by default.
+            target_file_size: The bytes up to which files are put together; larger ones do not take part. By default
+                what the table's property `delta.targetFileSize` says, or else 128 MiB.
+
+        Returns:
+            The version with the new files; the newest one where there is nothing to put together.
+
+        Raises:
+            InvalidError: `target_file_size` is no number of bytes, or `where` has a subquery.
+            ConflictError: Another writer removed one of the files, or changed the schema or the protocol, meanwhile;
+                nothing is left behind: run it again. Rows that others add are not in the way.
+            UnsupportedError: Penstock cannot write to the table.
+            pyspark.errors.AnalysisException: Spark does not understand the predicate.
+        """
+        return compact(self._spark, self._log, where, target_file_size)
 
     def checkpoint(self) -> None:
         """Writes a checkpoint of the newest version, by `deltalake`, which spares readers the commits before it.

@@ -11,19 +11,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.lance.format.dataset_store import DatasetStore, require_lance
-from penstock.lance.format.definition import NamespaceDefinition, definition_in, new_definition
+from penstock.lance.format.definition import NamespaceDefinition, new_definition
 from penstock.lance.format.field_ids import with_field_ids
 from penstock.lance.format.manifest import Manifest
 from penstock.lance.format.schema_conversion import arrow_field, arrow_schema, arrow_type, namespace_columns
-from penstock.lance.reading.leaf_checks import PROBLEM_SCHEMA, leaf_problems, leaves_to_align
-from penstock.lance.reading.leaf_scan import LeafScan, open_scan, pushed_implication
+from penstock.lance.namespace_maintenance import NamespaceMaintenance
+from penstock.lance.reading.leaf_scan import pushed_implication
 from penstock.lance.reading.listings import PARTITION_SCHEMA, VERSION_SCHEMA, partition_rows, version_rows
 from penstock.lance.writing import schema_evolution
-from penstock.lance.writing.adoption import MissingLeaves, adopt_leaves
-from penstock.lance.writing.compaction import compact_leaves
 from penstock.lance.writing.creation import check_namespace_name, create_namespace
 from penstock.lance.writing.deletes import delete_rows
-from penstock.lance.writing.fragment_write_job import ROWS_PER_FILE
 from penstock.lance.writing.row_writes import write_rows
 from penstock.spark.explanation import Explanation
 from penstock.spark.schemas import SchemaLike
@@ -32,35 +29,13 @@ from penstock.spark.versions import chosen_version
 from penstock.spark.write_job import Distribution
 
 
-class Namespace:
+class Namespace(NamespaceMaintenance):
     """One partitioned namespace in a directory, made by `penstock.lance.create` or `open`.
 
     Every method that writes returns the namespace's new version, and changes nothing where it raises an error. All of
     them raise NotFoundError once the namespace is gone, InvalidError where its properties cannot be understood,
     and those that read or write rows UnsupportedError where a column has a type that Spark does not have.
     """
-
-    def __init__(self, manifest: Manifest, name: str, spark: SparkSession) -> None:
-        """Open a namespace of a manifest; users call `penstock.lance.open`.
-
-        Args:
-            manifest: The manifest of the directory.
-            name: The namespace's name, or its path, `db$events`.
-            spark: The session that reads and writes.
-
-        Raises:
-            NotFoundError: The directory has no manifest, or no namespace of this name.
-            InvalidError: The namespace is not partitioned, or its properties cannot be understood.
-        """
-        self._manifest = manifest
-        self._spark = spark
-        self._name = name
-        self._definition()
-
-    @property
-    def name(self) -> str:
-        """The namespace's name, or its path, `db$events`."""
-        return self._name
 
     @property
     def schema(self) -> T.StructType:
@@ -122,7 +97,7 @@ class Namespace:
             InvalidError: Both `version` and `timestamp` are given.
             UnsupportedError: Spark does not have the type of a column.
         """
-        return self._scan(chosen_version(self._spark, version, timestamp, self._manifest.version_at)).frame()
+        return self._scan(chosen_version(self._spark, version, timestamp, self._version_at)).frame()
 
     def append(self, frame: DataFrame, *, distribution: Distribution = "auto") -> int:
         """Add rows; columns go by name, and those that are not given are NULL.
@@ -180,77 +155,6 @@ class Namespace:
             pyspark.errors.AnalysisException: Spark does not understand the predicate.
         """
         return delete_rows(self._manifest, self._scan(), where)
-
-    def compact(self, *, rows_per_fragment: int = ROWS_PER_FILE) -> int | None:
-        """Put the small fragments of each leaf together, and remove deleted rows from their files.
-
-        Args:
-            rows_per_fragment: The number of rows that fragments should have.
-
-        Returns:
-            The namespace's new version, or None where there is nothing to do.
-
-        Raises:
-            ConflictError: Another writer has changed the rows of a leaf meanwhile; run again.
-            NotFoundError: A leaf is gone.
-        """
-        return compact_leaves(self._manifest, self._scan(), rows_per_fragment)
-
-    def align(self) -> int | None:
-        """Rewrite leaves whose columns are not the namespace's, or whose rows may belong elsewhere.
-
-        Every row goes to the leaf of its partition values.
-
-        Returns:
-            The namespace's new version, or None where there are no such leaves.
-
-        Raises:
-            ConflictError: Another writer has changed one of those leaves meanwhile; run again.
-            NotFoundError: A leaf is gone.
-            InvalidError: A leaf has a value that is none of its column's type.
-            UnsupportedError: The namespace is partitioned by a function that Penstock does not know.
-        """
-        scan = self._scan()
-        leaves = leaves_to_align(scan)
-        if not leaves:
-            return None
-        ids = frozenset(leaf.object_id for leaf in leaves)
-        return write_rows(self._manifest, scan, scan.only(leaves).frame(), "align", "auto", replaced=ids)
-
-    def adopt(self, *, missing: MissingLeaves = "error") -> int | None:
-        """Show what other programs have written to leaves since Penstock last did.
-
-        Spark's tasks check their rows: a warning tells of those that do not belong in their leaf, which `align` moves.
-
-        Args:
-            missing: What is done about leaves whose dataset was deleted: they are an "error", or with "drop" they leave
-                the namespace.
-
-        Returns:
-            The namespace's new version, or None where there is nothing to show.
-
-        Raises:
-            NotFoundError: The dataset of a leaf was deleted, and `missing` is "error".
-            InvalidError: `missing` is neither, or nobody can tell which of the namespace's columns those of a leaf are.
-            ConflictError: Another writer has changed a leaf meanwhile; run again.
-        """
-        return adopt_leaves(self._manifest, self._scan(), missing)
-
-    def check(self) -> DataFrame:
-        """Find what is wrong with leaves; Spark's tasks read the partition columns of every leaf.
-
-        Problems are leaves that cannot be read, columns that are not the namespace's, versions of other programs that
-        are not adopted yet, and rows whose partition values are not the leaf's.
-
-        Returns:
-            A DataFrame with a row for each problem: the leaf, the problem, the number of rows where it is about rows,
-            and the way out. No row means that all is well.
-
-        Raises:
-            NotFoundError: The namespace is gone.
-            InvalidError: A leaf has a value in a partition column that is none of its type.
-        """
-        return self._spark.createDataFrame(leaf_problems(self._scan()), PROBLEM_SCHEMA)
 
     def add_column(self, column: str | pa.Field) -> int:
         """Add a column, which is NULL in the rows that are there.
@@ -373,12 +277,6 @@ class Namespace:
         new = change(scan.definition)
         namespace_columns(self._spark, new.schema)  # refuses types that Spark does not have
         return schema_evolution.commit_definition(self._manifest, scan, new, operation, column)
-
-    def _definition(self) -> NamespaceDefinition:
-        return definition_in(self._manifest, self._manifest.state(), self.name)
-
-    def _scan(self, version: int | None = None) -> LeafScan:
-        return open_scan(self._spark, self._manifest, self.name, version)
 
 
 def create(

@@ -34,6 +34,16 @@ def statistics_json(file: WrittenFile, columns: Iterable[Column], indexed: int |
     return _json({**told, "tightBounds": True})
 
 
+def record_count(stats: str | None) -> int | None:
+    """Returns how many rows a file has by its statistics, deleted ones included; None where they do not say."""
+    try:
+        told = json.loads(stats) if stats else {}
+    except ValueError:
+        return None
+    count = told.get("numRecords") if isinstance(told, dict) else None
+    return count if isinstance(count, int) else None
+
+
 def _leaf_count(column: Column) -> int:
     return sum(map(_leaf_count, column.children)) if column.type.name == "struct" else 1
 

@@ -100,6 +100,17 @@ def array_texts(array: pa.Array, type_name: str) -> pa.StringArray:
     return pc.if_else(pc.equal(written, ""), pa.scalar(None, pa.string()), written)
 
 
+def repeated_value(text: str | None, type_name: str, kind: pa.DataType, rows: int) -> pa.Array:
+    """Returns the value of a text as often as there are rows, in the Arrow type that files hold it in."""
+    value = from_text(text, type_name)
+    if value is None:
+        return pa.nulls(rows, kind)
+    numeric = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+    one = pa.array([value], pa.int32() if pa.types.is_date(kind) else pa.int64() if numeric else None)
+    typed = one.view(kind) if numeric else one.cast(kind)
+    return typed.take(pa.array([0] * rows, pa.int32()))
+
+
 def _writer(type_name: str) -> Callable[[Scalar], str]:
     type = value_type(type_name)
     return partial(_decimal, type=type) if type.name == "decimal" else _WRITERS[type_name]

@@ -93,6 +93,14 @@ def checkpoint_interval(metadata: Metadata) -> int | None:
     return _number(metadata, _CHECKPOINT_INTERVAL, 0) or None
 
 
+def target_file_size(metadata: Metadata) -> int | None:
+    """Returns how large the table wants its files, in bytes; None where it does not say, or not so that it is clear."""
+    found = re.fullmatch(
+        r"(\d+)\s*([kmgtp]?)(?:i?b|bytes)?", metadata.configuration.get(_FILE_SIZE, "").strip().lower()
+    )
+    return int(found[1]) * 1024 ** " kmgtp".index(found[2] or " ") or None if found else None
+
+
 def retention(metadata: Metadata) -> timedelta:
     """Returns how long files are kept after their removal; an InvalidError where the property is no duration."""
     text = metadata.configuration.get(_RETENTION, _DEFAULT_RETENTION)

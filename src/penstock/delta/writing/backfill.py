@@ -10,14 +10,14 @@ from pyspark.sql import SparkSession
 
 from penstock.delta.format.actions import AddFile
 from penstock.delta.format.file_paths import log_path, partition_directory
-from penstock.delta.format.partition_values import from_text
+from penstock.delta.format.partition_values import repeated_value
 from penstock.delta.format.times import now_milliseconds
 from penstock.delta.log.commits import writable_snapshot
 from penstock.delta.log.table_log import TableLog
 from penstock.delta.reading.file_jobs import file_tasks, result, run_on_files
 from penstock.delta.reading.file_scan import FileScan
 from penstock.delta.reading.verification import verify_files
-from penstock.delta.writing.file_commits import commit_copies
+from penstock.delta.writing.file_commits import commit_rearranged
 from penstock.delta.writing.file_copies import copy_with_columns
 from penstock.errors import ConflictError, PenstockError
 from penstock.schema.columns import Column
@@ -79,7 +79,7 @@ class BackfillJob:
         added = file_schema(self.columns, False, ids=self.field_ids)
 
         def constant(item: pa.Field, rows: int) -> pa.Array:
-            return _repeated(values.get(item.name), item, self.types, rows)
+            return repeated_value(values.get(item.name), self.types[item.name], item.type, rows)
 
         copy_with_columns(source, target, added, constant)
 
@@ -113,7 +113,8 @@ def _backfill_files(spark: SparkSession, log: TableLog, paths: Collection[str]) 
         if not copied.pairs:
             return copied.errors
         try:
-            commit_copies(log, base, copied.pairs)
+            added, removed = [new for _, new in copied.pairs], [old for old, _ in copied.pairs]
+            commit_rearranged(log, base, added, removed, "REORG", {"materialize": "partition columns"})
             return copied.errors
         except ConflictError as error:
             conflict = error  # a file has gone meanwhile: look again
@@ -143,14 +144,3 @@ def _copy_files(scan: FileScan, files: Sequence[AddFile]) -> CopiedFiles:
         for file, copy in copies
     ]
     return CopiedFiles(pairs, {scan.path_of(files[number]): error for number, error in told if isinstance(error, str)})
-
-
-def _repeated(text: str | None, item: pa.Field, types: Mapping[str, str], rows: int) -> pa.Array:
-    """Returns a partition value as often as a file has rows."""
-    value = from_text(text, types[item.name])
-    if value is None:
-        return pa.nulls(rows, item.type)
-    numeric = pa.types.is_date(item.type) or pa.types.is_timestamp(item.type)
-    one = pa.array([value], pa.int32() if pa.types.is_date(item.type) else pa.int64() if numeric else None)
-    typed = one.view(item.type) if numeric else one.cast(item.type)
-    return typed.take(pa.array([0] * rows, pa.int32()))

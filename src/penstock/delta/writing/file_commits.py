@@ -46,13 +46,25 @@ def commit_files(
     return done.version
 
 
-def commit_copies(log: TableLog, base: LogSnapshot, pairs: Sequence[tuple[AddFile, AddFile]]) -> None:
-    """Commits copies in place of their files, whose rows they hold."""
+def commit_rearranged(
+    log: TableLog,
+    base: LogSnapshot,
+    added: Sequence[AddFile],
+    removed: Iterable[AddFile],
+    operation: str,
+    parameters: Mapping[str, str],
+) -> int:
+    """Commits files in place of others that hold the same rows, and returns the version.
+
+    A checkpoint follows where it is due.
+    """
     now = now_milliseconds()
-    removed = [old.removed(now, data_change=False) for old, _ in pairs]
-    added = [new for _, new in pairs]
+    gone = [file.removed(now, data_change=False) for file in removed]
+    told = {"numAddedFiles": len(added), "numRemovedFiles": len(gone)}
     with _deleted_on_failure(log, base, added):
-        commit(log, base, [*removed, *added], "REORG", {"materialize": "partition columns"})
+        done = commit(log, base, [*gone, *added], operation, parameters, metrics=told)
+    _checkpoint_after(log, base, done.version)
+    return done.version
 
 
 def delete_new_files(log: TableLog, files: Iterable[AddFile]) -> None:

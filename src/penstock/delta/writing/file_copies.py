@@ -70,7 +70,7 @@ class _WrittenForm:
         naive = any(pa.types.is_timestamp(item.type) and item.type.tz is None for item in added)
         told = file.schema_arrow.metadata or {}
         mixed = twelve and (eight or naive)
-        if mixed and (_has_old_calendar(told, True) or _has_old_calendar(told, False)):
+        if mixed and (has_old_calendar(told, True) or has_old_calendar(told, False)):
             raise UnsupportedError(
                 "a file of the old calendar has timestamps in twelve bytes beside others, which cannot be copied as "
                 "they are; overwrite its rows with Spark"
@@ -138,7 +138,7 @@ class _RowDigest:
         self._state.update(pa.record_batch([values], names=["_"]).serialize())
 
 
-def _has_old_calendar(metadata: Mapping[bytes, bytes], twelve_bytes: bool) -> bool:
+def has_old_calendar(metadata: Mapping[bytes, bytes], twelve_bytes: bool) -> bool:
     """Tells whether Spark takes old dates, or timestamps of twelve bytes, for those of the calendar before 1582."""
     key, since = (_LEGACY_INT96, (3, 1)) if twelve_bytes else (_LEGACY, (3, 0))
     spark = re.match(rb"(\d+)\.(\d+)", metadata.get(_SPARK, b""))
@@ -156,7 +156,7 @@ def _check_calendar(form: _WrittenForm, added: pa.Schema, constant: Constant) ->
             continue
         value = constant(item, 1).view(number)[0].as_py()
         twelve_bytes = form.int96 and pa.types.is_timestamp(item.type)
-        if value is not None and value < first and _has_old_calendar(form.metadata, twelve_bytes):
+        if value is not None and value < first and has_old_calendar(form.metadata, twelve_bytes):
             raise UnsupportedError(
                 f"a file has dates of the old calendar, by which Spark would read the value of partition column "
                 f"{item.name!r} too, and show another; overwrite its rows with Spark"

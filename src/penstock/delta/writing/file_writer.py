@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
@@ -31,8 +32,8 @@ from penstock.spark.column_assignment import assigned_rows
 from penstock.spark.write_job import Distribution, PartitionKey, WriteJob, distributed, run_write_job
 from penstock.storage.parquet import FileOptions, WritePlan
 
-_FILE_SIZE = 128 * 2**20
-_OPTIONS = FileOptions(target_file_size=_FILE_SIZE, row_group_size=1_048_576, row_group_bytes=128 * 2**20)
+FILE_SIZE = 128 * 2**20
+_OPTIONS = FileOptions(target_file_size=FILE_SIZE, row_group_size=1_048_576, row_group_bytes=128 * 2**20)
 
 
 @dataclass(frozen=True)
@@ -79,23 +80,40 @@ class FileWriter:
         ordered = self._in_file_order(rows)
         columns = self.schema.written_columns(self.spark, materialized=True)
         partitions = len(self.schema.partition_columns)
-        written = columns if self.materialized else columns[: len(columns) - partitions]
-        plan = WritePlan(
-            columns=written,
+        plan = replace(self.plan(), extra_columns=0 if self.materialized else partitions)
+        carried, decimals = with_decimals_as_longs(ordered)
+        keys = [F.col(name) for name in carried.columns[len(columns) - partitions :]]
+        spread = distributed(carried, keys, FILE_SIZE, distribution)
+        job = WriteJob(plan, self._keys(columns), decimals=decimals)
+        return [self.added(file, data_change=data_change) for file in run_write_job(spread, job).files]
+
+    def plan(self) -> WritePlan:
+        """Returns what tasks must know to write files, from batches with the files' columns and the partition texts."""
+        return WritePlan(
+            columns=self.schema.written_columns(self.spark, materialized=self.materialized),
             directory=self.root,
             options=_OPTIONS,
             partition_names=tuple(self.schema.partition_types),
-            extra_columns=0 if self.materialized else partitions,
             prefix="part-",
             suffix=".c000.snappy",
             field_ids=self.schema.mapping != "none",
             folder=partition_directory,
         )
-        carried, decimals = with_decimals_as_longs(ordered)
-        keys = [F.col(name) for name in carried.columns[len(columns) - partitions :]]
-        spread = distributed(carried, keys, _FILE_SIZE, distribution)
-        job = WriteJob(plan, self._keys(columns), decimals=decimals)
-        return [self._added(file, columns, data_change) for file in run_write_job(spread, job).files]
+
+    def added(self, file: WrittenFile, *, data_change: bool = True) -> AddFile:
+        """Returns the action that adds a file which a task has written to the table."""
+        return AddFile(
+            log_path(file.path),
+            dict(zip(self.schema.partition_types, file.partition_values, strict=True)),
+            file.size,
+            now_milliseconds(),
+            data_change,
+            statistics_json(file, self._data_columns, self.indexed_columns),
+        )
+
+    @cached_property
+    def _data_columns(self) -> tuple[Column, ...]:
+        return self.schema.written_columns(self.spark, materialized=False)
 
     def _in_file_order(self, rows: DataFrame) -> DataFrame:
         """Puts the data columns first, then the partition columns, in which '' is NULL: the log has no text for it."""
@@ -120,15 +138,4 @@ class FileWriter:
         return tuple(
             PartitionKey(first + i, columns[first + i].type, LogTexts(type_name(item)))
             for i, item in enumerate(self.schema.partition_fields)
-        )
-
-    def _added(self, file: WrittenFile, columns: Sequence[Column], data_change: bool) -> AddFile:
-        data = columns[: len(columns) - len(self.schema.partition_columns)]
-        return AddFile(
-            log_path(file.path),
-            dict(zip(self.schema.partition_types, file.partition_values, strict=True)),
-            file.size,
-            now_milliseconds(),
-            data_change,
-            statistics_json(file, data, self.indexed_columns),
         )

@@ -136,6 +136,13 @@ class NamespaceCommit:
                 f"{self.store.uri(location)} was changed by another writer meanwhile; run again, or let the namespace"
                 f" adopt() it first if that was another program ({str(error).splitlines()[0]})"
             ) from None
+        except OSError as error:
+            if "not found" not in str(error).lower():
+                raise
+            raise ConflictError(
+                f"version {version} of {self.store.uri(location)}, which this write began with, was cleaned up"
+                " meanwhile; run again"
+            ) from None
         if base is not None:
             self.check_no_other_write(base.version, done)
         return done

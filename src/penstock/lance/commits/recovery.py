@@ -45,7 +45,7 @@ def dataset_to_extend(store: DatasetStore, leaf: Leaf) -> tuple[LanceDataset, bo
         return latest, False
     steps = leaf_history(latest, leaf.version)
     theirs = next((step.version for step in steps if step.is_foreign), leaf.version)
-    dataset = latest if theirs == latest.version else store.dataset(leaf.location, theirs)
+    dataset = latest if theirs == latest.version else store.kept(leaf.location, theirs)
     return dataset, any(step.is_overwrite for step in steps if step.version <= theirs)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from penstock.errors import UnsupportedError
+from penstock.errors import NotFoundError, UnsupportedError
 from penstock.storage.filesystems import is_file
 from penstock.storage.paths import absolute, folder
 
@@ -47,6 +47,13 @@ class DatasetStore:
             if "not found" in str(error).lower():
                 return None
             raise
+
+    def kept(self, location: str, version: int) -> LanceDataset:
+        """Open a dataset at a version that was there a while ago. Raises NotFoundError where it was cleaned up."""
+        found = self.find(location, version)
+        if found is None:
+            raise NotFoundError(f"{self.uri(location)} has no version {version} any more: it was cleaned up; run again")
+        return found
 
     def is_declared(self, location: str) -> bool:
         """Whether a table was only declared: there is a place for it, but no dataset yet."""

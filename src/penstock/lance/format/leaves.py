@@ -82,8 +82,8 @@ def missing_leaf_error(leaf: Leaf, store: DatasetStore) -> NotFoundError:
             ' back, or take the leaf out of the namespace with adopt(missing="drop")'
         )
     return NotFoundError(
-        f"leaf {leaf.object_id} has no version {leaf.version} any more, which is the one to read: another program has"
-        " cleaned it up; show the leaf as it is now with adopt()"
+        f"leaf {leaf.object_id} has no version {leaf.version} any more, which is the one to read: it was cleaned up;"
+        " read a newer version of the namespace, or show the leaf as it is now with adopt()"
     )
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
 MANIFEST = "__manifest"
+_ENTRY = ["object_id", "object_type", "location", "metadata"]
 READ_VERSION = "lance.partitioning.read-version"  # of a table: the one that readers see
 
 
@@ -48,6 +49,10 @@ class ManifestState:
         """The entry of an object; None where there is none."""
         found = self.rows.filter(pc.equal(self.rows["object_id"], object_id)).to_pylist()
         return _entry(found[0]) if found else None
+
+    def entries(self) -> list[ManifestEntry]:
+        """The entries of everything."""
+        return [_entry(row) for row in self.rows.to_pylist()]
 
     def below(self, object_id: str) -> list[ManifestEntry]:
         """The entries of everything inside a namespace, at any depth."""
@@ -83,9 +88,22 @@ class Manifest:
         """When a version was made."""
         return _times(self._dataset())[version]
 
-    def version_at(self, time: datetime) -> int:
-        """The newest version at or before a time. Raises NotFoundError where there is none."""
-        times = _times(self._dataset())
+    def versions(self) -> list[int]:
+        """All versions that there are, whoever made them, the oldest first."""
+        return sorted(_times(self._dataset()))
+
+    def entries(self, versions: Iterable[int]) -> list[ManifestEntry]:
+        """The different entries that objects have in some versions."""
+        found: pa.Table | None = None
+        for version in versions:
+            rows = self.state(version).rows.select(_ENTRY)
+            together = rows if found is None else pa.concat_tables([found, rows])
+            found = together.group_by(_ENTRY).aggregate([])
+        return [] if found is None else [_entry(row) for row in found.to_pylist()]
+
+    def version_at(self, time: datetime, since: int = 0) -> int:
+        """The newest version at or before a time, of those since one. Raises NotFoundError where there is none."""
+        times = {version: made for version, made in _times(self._dataset()).items() if version >= since}
         found = [version for version, made in times.items() if made <= time]
         if not found:
             first = min(times.values())

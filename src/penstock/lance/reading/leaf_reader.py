@@ -68,7 +68,7 @@ class LeafReader:
 
     def _dataset(self, location: str, version: int) -> LanceDataset:
         key = location, version
-        found = self._open.get(key) or self.store.dataset(location, version)
+        found = self._open.get(key) or self.store.kept(location, version)
         self._open[key] = found
         return found
 

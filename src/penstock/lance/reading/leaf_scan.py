@@ -20,6 +20,7 @@ from penstock.lance.commits.leaf_records import BYTES
 from penstock.lance.format.dataset_store import DatasetStore
 from penstock.lance.format.definition import NamespaceDefinition, definition_in
 from penstock.lance.format.field_ids import field_id
+from penstock.lance.format.kept_versions import check_kept
 from penstock.lance.format.leaf_columns import leaf_columns
 from penstock.lance.format.leaves import Leaf, leaves_in, missing_leaf_error
 from penstock.lance.format.manifest import Manifest
@@ -106,6 +107,8 @@ class LeafScan:
 
 def open_scan(spark: SparkSession, manifest: Manifest, name: str, version: int | None = None) -> LeafScan:
     """The scan of a namespace as it is now, or at a version of its manifest."""
+    if version is not None:
+        check_kept(manifest, name, version)
     state = manifest.state(version)
     definition = definition_in(manifest, state, name)
     leaves = leaves_in(state, name, definition.fields)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from penstock.lance.commits.leaf_records import BYTES, ROWS
 from penstock.lance.format.definition import definition_in
+from penstock.lance.format.kept_versions import check_kept, oldest_version
 from penstock.lance.format.leaves import leaf_from_entry
 from penstock.lance.format.manifest import Manifest, ManifestEntry
 
@@ -38,6 +39,8 @@ class VersionRow(NamedTuple):
 
 def partition_rows(manifest: Manifest, name: str, version: int | None = None) -> list[PartitionRow]:
     """The leaves of a namespace, now or at a version, by their object ids."""
+    if version is not None:
+        check_kept(manifest, name, version)
     state = manifest.state(version)
     definition = definition_in(manifest, state, name)
     rows = []
@@ -51,7 +54,8 @@ def partition_rows(manifest: Manifest, name: str, version: int | None = None) ->
 
 
 def version_rows(manifest: Manifest, name: str) -> list[VersionRow]:
-    """The versions of a namespace that Penstock made, the oldest first."""
+    """The versions of a namespace that Penstock made and that are kept, the oldest first."""
+    oldest = oldest_version(manifest.state().entry(name))
     return [
         VersionRow(
             change.version,
@@ -60,7 +64,7 @@ def version_rows(manifest: Manifest, name: str) -> list[VersionRow]:
             change.properties["penstock.summary"],
         )
         for change in manifest.changes()
-        if change.properties.get("penstock.namespace") == name
+        if change.properties.get("penstock.namespace") == name and change.version >= oldest
     ]
 
 

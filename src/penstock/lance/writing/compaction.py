@@ -42,7 +42,7 @@ class CompactionJob:
         tasks: Any = optimize.CompactionTask  # its hints leave out the JSON
         for batch in batches:
             for row in batch.to_pylist():
-                dataset = self.store.dataset(*self.leaves[row["leaf"]])
+                dataset = self.store.kept(*self.leaves[row["leaf"]])
                 result = tasks.from_json(row["task"]).execute(dataset).json()
                 yield pa.RecordBatch.from_pylist([{"leaf": row["leaf"], "result": result}], schema=_RESULT_ARROW)
 

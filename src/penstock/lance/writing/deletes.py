@@ -60,7 +60,7 @@ class DeletionJob:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for (leaf, fragment), rows in groupby(_addresses(batches), key=itemgetter(0, 1)):
             offsets = [address & (2**_OFFSET_BITS - 1) for _, _, address in rows]
-            dataset = self.store.dataset(*self.leaves[leaf])
+            dataset = self.store.kept(*self.leaves[leaf])
             left = leaf_fragment(dataset, fragment).delete_rows(offsets)
             text = None if left is None else json.dumps(left.to_json())
             yield pa.RecordBatch.from_pylist(

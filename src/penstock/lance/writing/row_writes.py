@@ -180,7 +180,9 @@ def _check_unchanged(commit: NamespaceCommit, object_id: str, version: int | Non
 def _check_columns(commit: NamespaceCommit, one: LeafWrite, version: int | None, base: LanceDataset) -> None:
     """Refuse fragments that were made for other columns than the leaf has by now."""
     if version is not None:
-        made_for = commit.store.dataset(one.location, version)
+        made_for = commit.store.find(one.location, version)
+        if made_for is None:
+            raise ConflictError(f"version {version} of leaf {one.object_id} was cleaned up meanwhile; run again")
         same = made_for.schema.equals(base.schema, check_metadata=True) and made_for.max_field_id == base.max_field_id
     else:
         expected = new_leaf_schema(commit.definition)
