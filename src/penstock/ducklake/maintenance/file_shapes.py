@@ -13,6 +13,7 @@ from penstock.ducklake.catalog.objects import columns_at
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.model.files import MappedField
 from penstock.ducklake.reading.name_mapping import source_names
+from penstock.errors import PenstockError
 from penstock.schema.columns import Column
 from penstock.schema.embedded_columns import EMBEDDED_ROW_ID_FIELD, EMBEDDED_SNAPSHOT_ID_FIELD
 from penstock.schema.types import Type
@@ -99,8 +100,11 @@ def file_shape(path: str, columns: Sequence[Column]) -> Shape:
     The catalog may not know them: the extension's rewritten files have those of their sources, and a transaction may
     rename fields of rows that it has written.
     """
-    with open_file(path) as source:
-        schema = pq.ParquetFile(source).schema_arrow
+    try:
+        with open_file(path) as source:
+            schema = pq.ParquetFile(source).schema_arrow
+    except (OSError, pa.ArrowException) as error:
+        raise PenstockError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
     names = dict(_names_by_id(schema))
     there = [column for column in columns if column.id in names]
     values = {column.id: duckdb_quoted(names[column.id]) for column in there}
