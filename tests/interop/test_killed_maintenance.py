@@ -23,6 +23,7 @@ STATEMENTS = (
     "INSERT INTO t SELECT i, 'a' FROM range(0, 20) r(i)",
     "INSERT INTO t SELECT i, 'b' FROM range(100, 120) r(i)",
     "INSERT INTO t SELECT i, 'c' FROM range(200, 220) r(i)",
+    "INSERT INTO t SELECT i, 'd' FROM range(300, 320) r(i)",
     "DELETE FROM t WHERE id BETWEEN 200 AND 215",
     "INSERT INTO t VALUES (1000, 'inlined'), (1001, 'inlined')",
     "DELETE FROM t WHERE id IN (1000, 5)",
