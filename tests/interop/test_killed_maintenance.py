@@ -32,7 +32,7 @@ VERBS: dict[str, Callable[[penstock.Lake], Any]] = {
     "flush": lambda lake: lake.flush_inlined_data(),
     "rewrite": lambda lake: lake.rewrite_data_files(delete_threshold=0.5),
     "merge": lambda lake: lake.merge_adjacent_files(),
-    "expire": lambda lake: lake.expire_snapshots(keep_last=1),
+    "expire": lambda lake: lake.expire_snapshots(keep_last=2),
     "cleanup": lambda lake: lake.cleanup_old_files(cleanup_all=True),
 }
 
