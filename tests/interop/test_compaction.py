@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,8 @@ from pyspark.sql import SparkSession
 
 import penstock
 from penstock.ducklake.lake import Lake
+from penstock.spark import job_progress
+from penstock.storage import progress
 from support.catalogs import Catalog
 from support.compare import History, assert_history, record
 from support.reference import METADATA, Reference
@@ -511,3 +516,20 @@ def test_what_goes_wrong_changes_nothing(file_catalog: Catalog, spark: SparkSess
     with attached(file_catalog, spark) as lake, pytest.raises(penstock.PenstockError, match="cannot be read"):
         lake.merge_adjacent_files()
     assert files_of(file_catalog) == before - {lost}
+
+
+def test_a_terminal_is_told_how_far_a_merge_is(
+    file_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    build(file_catalog, *(insert(20 * n) for n in range(6)))
+    monkeypatch.setattr(progress, "_SILENT_SECONDS", -1.0)
+    monkeypatch.setattr(job_progress, "_SECONDS", 0.02)
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    with attached(file_catalog, spark) as lake:
+        lake.merge_adjacent_files()
+    line = r"merge_adjacent_files: \d of 6 files, [\d.]+ \w+ of [\d.]+ KB, [\d.]+ \w+ a second"
+    assert re.search(line, terminal.getvalue())

@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame
 from penstock.ducklake.catalog.snapshots import reserved_words
 from penstock.ducklake.lake_definition import LakeDefinition
 from penstock.ducklake.maintenance import compacted_tables, inlined_flush, old_files, orphaned_files, snapshot_expiry
-from penstock.ducklake.maintenance.cutoffs import Age
 from penstock.ducklake.model.snapshot_changes import parse_changes, summarise
 from penstock.ducklake.model.snapshots import Snapshot, Version
 from penstock.ducklake.table_maintenance import compacted_frame, flushed_frame
+from penstock.spark.versions import Age
 
 _SNAPSHOTS = """snapshot_id long, snapshot_time timestamp, schema_version long, changes map<string,array<string>>,
                 author string, commit_message string, commit_extra_info string"""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 
@@ -20,9 +19,7 @@ from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.model.options import effective_value
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import InvalidError
-from penstock.storage.filesystems import delete_file
-
-_DELETERS = 16
+from penstock.storage.file_deletion import delete_all
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,7 @@ class Transaction:
         except BaseException:
             written = self.staging.files[len(before.files) :]
             self.staging = before
-            delete_files(written)
+            delete_all(written)
             raise
 
     def set_commit_message(
@@ -138,7 +135,7 @@ class Transaction:
             if self.snapshot is None or not isinstance(error, Exception):
                 raise
             snapshot = self.snapshot
-        delete_files(self.staging.unused_files())
+        delete_all(self.staging.unused_files())
         return snapshot
 
     def roll_back(self) -> None:
@@ -149,7 +146,7 @@ class Transaction:
         """
         self._check_open()
         self._state = State.ROLLED_BACK
-        delete_files(self.staging.files)
+        delete_all(self.staging.files)
 
     def _committed(self) -> Snapshot:
         staging = self.staging
@@ -176,7 +173,7 @@ class Transaction:
             self._end_with(self.staging.attempted)
             return
         self._state = State.ROLLED_BACK
-        delete_files(self.staging.files)
+        delete_all(self.staging.files)
         if isinstance(error, CommitInDoubtError):
             raise commit_failed(database) from error.__cause__
 
@@ -186,15 +183,3 @@ class Transaction:
                 f"this transaction {self._state.value}: it takes no more statements and no second end; "
                 "leave its `with` block, and begin another one"
             )
-
-
-def delete_files(paths: Collection[str]) -> None:
-    """Delete files that no snapshot shows. One that cannot be deleted does no harm where it is."""
-    if paths:
-        with ThreadPoolExecutor(_DELETERS) as pool:
-            list(pool.map(_delete, paths))
-
-
-def _delete(path: str) -> None:
-    with suppress(OSError):
-        delete_file(path)

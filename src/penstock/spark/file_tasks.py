@@ -33,6 +33,7 @@ _LONGEST_WAIT_FOR_NEWS = 5.0  # seconds, for what Spark tells its listeners
 class TaskFiles:
     """The files that a job reports, by their paths in its directory; None before it does."""
 
+    tag: str  # of the job
     reported: frozenset[str] | None = None
 
     def report(self, paths: Iterable[str]) -> None:
@@ -48,7 +49,7 @@ def file_writing_job(spark: SparkSession, directory: str | None, write_id: str) 
     wrote goes. The files are those in `directory` with `write_id` in their names; without one, the caller removes them.
     """
     context, tag = spark.sparkContext, f"penstock-{uuid4()}"
-    files = TaskFiles()
+    files = TaskFiles(tag)
     tags = {tag, session_tag(spark)} - set(context.getJobTags())  # jobs may run in a session of their own
     for one in tags:
         context.addJobTag(one)
@@ -97,6 +98,12 @@ def _wait_for_tasks(spark: SparkSession, tag: str) -> None:
     while running and time.monotonic() < end:
         time.sleep(0.1)
         running = any(stage.numActiveTasks() for stage in _stages(tracker, tag))
+
+
+def tasks_done(spark: SparkSession, tag: str) -> tuple[int, int]:
+    """How many tasks of the jobs with a tag are done, and how many there are."""
+    stages = _stages(spark.sparkContext._jsc.sc().statusTracker(), tag)
+    return sum(stage.numCompletedTasks() for stage in stages), sum(stage.numTasks() for stage in stages)
 
 
 def _jobs(tracker: Any, tag: str) -> list[Any]:

@@ -85,6 +85,10 @@ class StoredPath(NamedTuple):
     path: str
     is_relative: bool  # to the data path
 
+    def of(self, stored: str, inside: bool) -> StoredPath:
+        """The path of a file that is stored as one inside this directory, or as one anywhere."""
+        return StoredPath(self.path + stored if inside else stored, self.is_relative and inside)
+
 
 def stored_directories(database: Database) -> dict[int, StoredPath]:
     """Where the files of every table are that the catalog knows: as its last row says, whichever snapshots see it."""

@@ -50,7 +50,9 @@ def tables(database: Database, at: At, data_path: str) -> list[TableInfo]:
 
 def find_table(database: Database, at: At, data_path: str, schema: str, name: str) -> TableInfo:
     """The table of this name; names compare without regard to case, as they do in DuckDB."""
-    matching = [t for t in tables(database, at, data_path) if _same(t.schema.name, schema) and _same(t.name, name)]
+    matching = [
+        t for t in tables(database, at, data_path) if same_name(t.schema.name, schema) and same_name(t.name, name)
+    ]
     if matching:
         return next((t for t in matching if t.name == name), matching[0])
     _refuse_view(database, at, data_path, schema, name)
@@ -63,7 +65,7 @@ def find_table(database: Database, at: At, data_path: str, schema: str, name: st
 
 def _refuse_view(database: Database, at: At, data_path: str, schema: str, name: str) -> None:
     for view in views(database, at, data_path):
-        if _same(view.schema, schema) and _same(view.name, name):
+        if same_name(view.schema, schema) and same_name(view.name, name):
             raise NotFoundError(
                 f"{view.schema}.{view.name} is a view, not a table; its SQL is {view.sql!r}, in the dialect "
                 f"{view.dialect}: query it with DuckDB, or run it with spark.sql over temporary views of its tables"
@@ -85,7 +87,8 @@ def require_column(columns: Iterable[Column], name: str, table: str) -> Column:
     return found
 
 
-def _same(left: str, right: str) -> bool:
+def same_name(left: str, right: str) -> bool:
+    """Whether two names mean the same thing: DuckDB does not tell case apart."""
     return left.lower() == right.lower()
 
 

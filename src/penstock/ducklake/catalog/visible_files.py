@@ -116,7 +116,7 @@ class FileScope:
         with self._still(group):
             rows = self.database.query(
                 f"""SELECT x.data_file_id, x.path, x.path_is_relative, x.file_size_bytes, x.format, x.encryption_key,
-                           x.begin_snapshot
+                           x.begin_snapshot, {self._last_told()}
                     FROM {where} AND {keep.sql}""",
                 [*parameters, *keep.parameters],
             )
@@ -162,8 +162,7 @@ class FileScope:
                 )
         later = "SELECT snapshot_id, changes_made FROM ducklake_snapshot_changes WHERE snapshot_id > ?"
         snapshots: dict[int, str | None] = dict(self.database.query(later, [self.seen_snapshot]))
-        changes = [change for text in snapshots.values() for change in parse_changes(text)]
-        merged = any(change.kind in _FILES_REPLACED and change.value == str(self.table_id) for change in changes)
+        merged = any(_replaces_files(text, self.table_id) for text in snapshots.values())
         # Of snapshots that were expired nobody knows what they did.
         all_known = len(snapshots) == max(snapshots, default=self.seen_snapshot) - self.seen_snapshot
         if merged or not (all_known or self.count(group, [EVERY_FILE]) == [group.file_count]):
@@ -189,6 +188,13 @@ class FileScope:
     def _applied(self, alias: str) -> str:
         """The delete files that hold the deletes of the scope's files."""
         return self.at.visible(alias)
+
+    def _last_told(self) -> str:
+        """Up to which snapshot a delete file's positions count: one that the transaction staged counts whole."""
+        own = self.at.own
+        return (
+            str(self.version) if own is None else f"CASE WHEN x.partial_max = {own} THEN {own} ELSE {self.version} END"
+        )
 
     def _inlined_applied(self) -> str:
         return self.at.begun()
@@ -259,6 +265,12 @@ class FileScope:
         sql = f"""ducklake_delete_file x JOIN ducklake_data_file d ON d.data_file_id = x.data_file_id
                   WHERE x.table_id = ? AND {self._applied("x")} AND {self._shown()} AND {where}"""
         return sql, [self.table_id, *self._shown_parameters(), *parameters]
+
+
+def _replaces_files(changes: str | None, table_id: int) -> bool:
+    kinds = {change.kind for change in parse_changes(changes) if change.value == str(table_id)}
+    # A second delete is noted as a merge too, but its delete files tell the same of older snapshots as those before.
+    return not kinds.isdisjoint(_FILES_REPLACED) and "deleted_from_table" not in kinds
 
 
 def name_mapping(database: Database, mapping_id: int) -> list[MappedField]:

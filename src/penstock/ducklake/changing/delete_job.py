@@ -16,10 +16,12 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.ducklake.changing.change_job import positions_of
 from penstock.ducklake.files.delete_files import (
+    DatedPositions,
     DeletableFile,
     Positions,
     WrittenDelete,
-    read_deleted_positions,
+    read_dated_positions,
+    write_dated_delete_file,
     write_delete_file,
 )
 from penstock.ducklake.reading.pushed_filters import pushed_filters
@@ -55,6 +57,8 @@ class DeleteJob:
     inlined_limit: int
     vectors: bool
     encrypted: bool
+    dated: frozenset[int] = frozenset()  # files that had lost rows before: theirs tell which snapshot deleted which row
+    snapshot: int = 0  # that deletes the rows now
     write_id: str = field(default_factory=new_write_id)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -68,13 +72,18 @@ class DeleteJob:
         file = self.files[file_id]
         if len(positions) <= self.inlined_limit and not self._ends(file, len(positions)):
             return FileRemoval(file_id, positions=tuple(positions.tolist()))
-        everything = np.union1d(read_deleted_positions(file), positions)
-        if self._ends(file, len(everything)):
+        now = DatedPositions(positions, np.full(len(positions), self.snapshot, np.int64))
+        deleted = read_dated_positions(file).joined(now)
+        if self._ends(file, len(deleted.positions)):
             return FileRemoval(file_id, all_rows=True)
-        written = write_delete_file(
-            self.directory, self.write_id, file, everything, vectors=self.vectors, encrypted=self.encrypted
+        return FileRemoval(file_id, delete=self._written(file, deleted))
+
+    def _written(self, file: DeletableFile, deleted: DatedPositions) -> WrittenDelete:
+        if file.id in self.dated:
+            return write_dated_delete_file(self.directory, self.write_id, file.path, deleted, encrypted=self.encrypted)
+        return write_delete_file(
+            self.directory, self.write_id, file, deleted.positions, vectors=self.vectors, encrypted=self.encrypted
         )
-        return FileRemoval(file_id, delete=written)
 
     def _ends(self, file: DeletableFile, count: int) -> bool:
         return count + file.inlined_deletes >= file.record_count

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.ducklake.catalog.commits import staged_files as staged
+from penstock.ducklake.catalog.commits import staged_deletes, staged_files
 from penstock.ducklake.catalog.commits.provisional_ids import is_provisional
 from penstock.ducklake.catalog.deleted_rows import deletable_files
 from penstock.ducklake.catalog.inlined_rows import live_inlined_rows
@@ -77,11 +77,14 @@ def removal_of_changed(
     target, scope = changing.target, changing.scan.scope
     database, at, table = scope.database, scope.at, target.info
     known = {file.id: file for file in deletable_files(database, table, at, changed.touched)}
-    keeps = not is_provisional(table.id) and staged.keeps_deletes(transaction.catalog.database, table.id)
+    keeps = not is_provisional(table.id) and staged_deletes.keeps_deletes(transaction.catalog.database, table.id)
     limit = target.inlined_deletes if keeps else 0
     vectors = target.option("write_deletion_vectors") == "true"
-    removed = write_delete_files(changed.places, DeleteJob(table.path, known, limit, vectors, target.encrypted))
-    transaction.staging.files.extend(table.path + item.delete.path for item in removed if item.delete)
+    staging = transaction.staging
+    dated = frozenset(file.id for file in known.values() if staged_deletes.replaced_delete(staging, table, file))
+    job = DeleteJob(table.path, known, limit, vectors, target.encrypted, dated, _expected(transaction))
+    removed = write_delete_files(changed.places, job)
+    staging.files.extend(table.path + item.delete.path for item in removed if item.delete)
     row_ids = {position for item in removed if item.file_id is None for position in item.positions}
     live = live_inlined_rows(database, table.id, at) if row_ids else {}
     inlined = {name: ids & row_ids for name, ids in live.items()}
@@ -89,17 +92,24 @@ def removal_of_changed(
     return Removal(whole_files, removed, known, inlined, own)
 
 
+def _expected(transaction: Transaction) -> int:
+    """The number that the transaction's snapshot has, unless another writer is faster."""
+    return transaction.staging.base.id + 1
+
+
 def stage_removal(transaction: Transaction, table: TableInfo, removal: Removal) -> None:
     """Stage a removal."""
     staging = transaction.staging
     ended = {item.file_id for item in removal.removed if item.all_rows and item.file_id is not None}
-    staged.remove_files(staging, table, removal.whole_files | ended)
+    staged_files.remove_files(staging, table, removal.whole_files | ended)
     for item in removal.removed:
         if item.delete is not None and item.file_id is not None:
-            staged.add_delete_file(staging, table, removal.files[item.file_id], item.delete)
+            staged_deletes.add_delete_file(
+                staging, table, removal.files[item.file_id], item.delete, _expected(transaction)
+            )
     few = [(item.file_id, item.positions) for item in removal.removed if item.file_id is not None and item.positions]
     if few:
-        staged.add_inlined_deletes(staging, transaction.catalog.database, table.id, few)
-    staged.remove_inlined(staging, table.id, removal.inlined)
+        staged_deletes.add_inlined_deletes(staging, transaction.catalog.database, table.id, few)
+    staged_files.remove_inlined(staging, table.id, removal.inlined)
     if removal.own_inlined is None or removal.own_inlined:
-        staged.remove_own_inlined(staging, table.id, removal.own_inlined)
+        staged_files.remove_own_inlined(staging, table.id, removal.own_inlined)

@@ -8,16 +8,13 @@ from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog import objects
 from penstock.ducklake.catalog.commits.staged_compactions import stage_merge, stage_rewrite
 from penstock.ducklake.catalog.compactable_files import CompactableFile
-from penstock.ducklake.catalog.file_paths import StoredPath, stored_directories
 from penstock.ducklake.maintenance.compaction import Compacted, Compaction, TableCompaction, compact
 from penstock.ducklake.maintenance.file_bins import Bin, SizeLimits, merge_bins, rewrite_bins
+from penstock.ducklake.model.names import DEFAULT_SCHEMA
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.writing.file_options import file_options
 from penstock.errors import InvalidError, NotFoundError
 from penstock.schema.statistics import WrittenFile
-
-_REWRITE_THRESHOLD = 0.95
-_DEFAULT_SCHEMA = "main"
 
 
 def merge_adjacent_files(
@@ -37,9 +34,8 @@ def merge_adjacent_files(
 
     def stage(work: TableCompaction, each: Bin, written: WrittenFile | None) -> None:
         assert written is not None  # there are rows, since nothing was deleted
-        info = work.table.info
-        directory = stored_directories(work.transaction.catalog.database).get(info.id, StoredPath("", True))
-        stage_merge(work.transaction.staging, info, directory, each.files, written, each.begin_snapshot)
+        staging, info = work.transaction.staging, work.table.info
+        stage_merge(staging, info, work.directory, each.files, written, each.begin_snapshot)
 
     way = Compaction("merge_adjacent_files", True, plan, stage)
     return [line for table in tables for line in compact(attachment, way, table, where)]
@@ -53,10 +49,9 @@ def rewrite_data_files(
         raise InvalidError(f"delete_threshold cannot be {delete_threshold}: it is a part of a file's rows, from 0 to 1")
 
     def plan(work: TableCompaction, files: Sequence[CompactableFile]) -> list[Bin]:
-        option = work.target.option("rewrite_delete_threshold")
-        threshold = float(option or _REWRITE_THRESHOLD) if delete_threshold is None else delete_threshold
+        chosen = work.target.option("rewrite_delete_threshold") if delete_threshold is None else delete_threshold
         size = file_options(work.target.option).target_file_size
-        return rewrite_bins(files, threshold, size, work.table.base)
+        return rewrite_bins(files, float(chosen or 0), size, work.table.base)
 
     def stage(work: TableCompaction, each: Bin, written: WrittenFile | None) -> None:
         stage_rewrite(work.transaction.staging, work.table.info, each.files, written)
@@ -69,19 +64,17 @@ def compacted_tables(attachment: Attachment, table: str | None, schema: str | No
     """The table of a name, or all tables that are compacted without being named: of a schema, or of the lake."""
     shown = attachment.shown()
     if table is not None:
-        return [objects.find_table(shown.database, shown.at, shown.data_path, schema or _DEFAULT_SCHEMA, table)]
+        return [objects.find_table(shown.database, shown.at, shown.data_path, schema or DEFAULT_SCHEMA, table)]
     if schema is not None and attachment.schema_id(schema) is None:
         raise NotFoundError(f"there is no schema {schema}")
     found = objects.tables(shown.database, shown.at, shown.data_path)
-    return list(_automatic(attachment, (one for one in found if schema is None or _same(one.schema.name, schema))))
+    return list(
+        _automatic(attachment, (one for one in found if schema is None or objects.same_name(one.schema.name, schema)))
+    )
 
 
 def _automatic(attachment: Attachment, tables: Iterable[TableInfo]) -> Iterable[TableInfo]:
     return (one for one in tables if attachment.option("auto_compact", one.schema.id, one.id) != "false")
-
-
-def _same(left: str, right: str) -> bool:
-    return left.lower() == right.lower()
 
 
 def _check_merge(min_file_size: int | None, max_file_size: int | None, max_compacted_files: int | None) -> None:

@@ -19,6 +19,7 @@ from penstock.ducklake.catalog.compactable_files import (
     files_with_nan,
     inlined_positions,
 )
+from penstock.ducklake.catalog.file_paths import StoredPath, stored_directories
 from penstock.ducklake.catalog.objects import columns_at
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.catalog.visible_files import name_mapping
@@ -47,6 +48,7 @@ from penstock.partitioning import directory_names
 from penstock.schema.statistics import WrittenFile
 from penstock.schema.types import Order
 from penstock.spark.file_tasks import file_writing_job
+from penstock.spark.job_progress import job_progress
 from penstock.spark.workers import map_in_workers
 from penstock.storage.parquet.names import new_write_id
 
@@ -63,6 +65,7 @@ class TableCompaction:
     transaction: Transaction
     table: CompactableTable
     target: WriteTarget
+    directory: StoredPath
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,8 @@ def _compact(attachment: Attachment, way: Compaction, info: TableInfo, where: st
     with compaction_transaction(attachment, way.verb) as transaction:
         table = compactable_table(transaction.catalog.database, info)
         target = write_target(transaction, info, attachment.options)
-        work = TableCompaction(transaction, table, target)
+        directory = stored_directories(transaction.catalog.database).get(info.id, StoredPath("", True))
+        work = TableCompaction(transaction, table, target, directory)
         files = table.files if where is None else _chosen(attachment, table, where)
         bins = way.plan(work, files)
         if not bins:
@@ -141,7 +145,11 @@ def _written(
     job = _job(work, way, threads=idle_threads(cores, len(bins)))
     packed = [(bytearray(pickle.dumps(each)),) for each in _file_bins(work, job, bins)]
     rows = spark.createDataFrame(spark.sparkContext.parallelize(packed, len(packed)), "bin binary")
-    with file_writing_job(spark, info.path, job.write_id) as files:
+    sources = [file.size for each in bins for file in each.files]
+    with (
+        file_writing_job(spark, info.path, job.write_id) as files,
+        job_progress(spark, files.tag, f"{way.verb}:", len(sources), sum(sources)),
+    ):
         results = map_in_workers(rows, job, RESULT).collect()
         written: dict[int, WrittenFile | None] = {row.bin: pickle.loads(row.file) for row in results}
         paths = [file.path for file in written.values() if file is not None]

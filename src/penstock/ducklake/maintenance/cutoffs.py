@@ -6,17 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 from penstock.ducklake.attachment import Attachment
 from penstock.errors import InvalidError
+from penstock.spark.versions import Age, moment
 from penstock.storage.duckdb_files import duckdb_cursor
 
-Age = str | datetime | timedelta
 _DELETE_OLDER_THAN = "2 days"
-
-
-def moment(attachment: Attachment, older_than: Age) -> datetime:
-    """The moment of a time, or of an age before now."""
-    if isinstance(older_than, timedelta):
-        return datetime.now(UTC) - older_than
-    return attachment.instant(older_than)
 
 
 def expiry_cutoff(attachment: Attachment) -> datetime | None:
@@ -36,7 +29,7 @@ def file_cutoff(attachment: Attachment, verb: str, older_than: Age | None, clean
     if cleanup_all:
         return None
     if older_than is not None:
-        return moment(attachment, older_than)
+        return moment(attachment.spark, older_than)
     interval = attachment.option("delete_older_than", None, None)
     if interval == "":
         raise InvalidError(f"the option delete_older_than is empty: give {verb} older_than=..., or cleanup_all=True")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +18,6 @@ from penstock.ducklake.catalog.commits.staged_compactions import (
     stage_flushed_rows,
 )
 from penstock.ducklake.catalog.compactable_files import CompactableTable, compactable_table, inlined_positions
-from penstock.ducklake.catalog.file_paths import StoredPath, stored_directories
 from penstock.ducklake.catalog.id_lists import id_lists
 from penstock.ducklake.catalog.inlined_rows import InlinedTable, inlined_delete_name, tables_of_inlined_rows
 from penstock.ducklake.catalog.objects import current_partition_spec
@@ -94,23 +93,11 @@ class _Flush:
         )
         staging = self.transaction.staging
         staging.files.extend(info.path + one.delete.path for one in written)
-        stored = self._stored_deletes([one.file.delete_file_id for one in written])
-        named = [replace(one, replaced=stored.get(one.file.delete_file_id or -1, ("", False))) for one in written]
-        directory = stored_directories(database).get(info.id, StoredPath("", True))
-        stage_flushed_deletes(staging, info, directory, named)
+        stage_flushed_deletes(staging, info, written)
         counts = {number: file.deletes.inlined_deletes for number, file in files.items() if file.deletes}
         for listed in id_lists(inlined):
             count = sum(counts[int(number)] for number in listed.split(", "))
             staging.removed.append(RemovedRows(inlined_delete_name(info.id), f"file_id IN ({listed})", count))
-
-    def _stored_deletes(self, ids: Sequence[int | None]) -> dict[int, tuple[str, bool]]:
-        database = self.transaction.catalog.database
-        found = {}
-        for listed in id_lists(number for number in ids if number is not None):
-            sql = f"""SELECT delete_file_id, path, path_is_relative FROM ducklake_delete_file
-                      WHERE delete_file_id IN ({listed})"""
-            found.update({row[0]: (row[1], bool(row[2])) for row in database.query(sql)})
-        return found
 
     def rows(self) -> tuple[int, list[str]]:
         """Flush the inlined rows. Returns how many, and the catalog's tables that are not needed any more."""

@@ -6,8 +6,9 @@ import logging
 
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog.file_paths import forget_scheduled, named_files, scheduled_files
-from penstock.ducklake.maintenance.cutoffs import Age, file_cutoff
-from penstock.ducklake.maintenance.file_deletion import delete_all
+from penstock.ducklake.maintenance.cutoffs import file_cutoff
+from penstock.spark.versions import Age
+from penstock.storage.file_deletion import delete_all
 from penstock.storage.paths import normalised
 
 _log = logging.getLogger("penstock")

@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog.file_paths import named_files, scheduled_files, schema_directories, table_directories
-from penstock.ducklake.maintenance.cutoffs import Age, file_cutoff
-from penstock.ducklake.maintenance.file_deletion import delete_all
+from penstock.ducklake.maintenance.cutoffs import file_cutoff
+from penstock.spark.versions import Age
+from penstock.storage.file_deletion import delete_all
 from penstock.storage.filesystems import list_subdirectories, stored_files
 from penstock.storage.paths import normalised
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog.expiry import expire
 from penstock.ducklake.catalog.snapshots import all_snapshots
-from penstock.ducklake.maintenance.cutoffs import Age, expiry_cutoff, moment
+from penstock.ducklake.maintenance.cutoffs import expiry_cutoff
 from penstock.ducklake.model.snapshots import Snapshot, Version, version_number
 from penstock.errors import InvalidError
+from penstock.spark.versions import Age, moment
 
 
 def expire_snapshots(
@@ -40,5 +41,5 @@ def _chosen(
     if versions is not None:
         numbers = {version_number(version) for version in versions}
         return [snapshot for snapshot in older if snapshot.id in numbers]
-    cutoff = expiry_cutoff(attachment) if older_than is None else moment(attachment, older_than)
+    cutoff = expiry_cutoff(attachment) if older_than is None else moment(attachment.spark, older_than)
     return [snapshot for snapshot in older if cutoff is not None and snapshot.time < cutoff]

@@ -45,6 +45,7 @@ class DeleteFile:
     format: str
     encryption_key: str | None = field(repr=False)
     begin_snapshot: int
+    last_snapshot: int  # that is looked at, of those whose deletes it tells
 
 
 @dataclass(frozen=True)

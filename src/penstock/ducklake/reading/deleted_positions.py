@@ -28,7 +28,7 @@ DELETED_FILE, DELETED_POSITION, DELETED_IN = (
     "_penstock_deleted_in",
 )
 _POSITIONS = T.StructType([T.StructField(name, T.LongType()) for name in (DELETED_FILE, DELETED_POSITION, DELETED_IN)])
-_BEGIN = "_penstock_begin"
+_BEGIN, _LAST = "_penstock_begin", "_penstock_last"
 _BYTES_PER_POSITION = 16
 
 
@@ -62,23 +62,23 @@ class _DeleteFileReader:
     kind: DeleteKind
 
     def positions(self) -> DataFrame:
-        version, seal = self.planner.scope.version, Seal()
+        seal = Seal()
         match self.kind.format, self.kind.encrypted:
             case "parquet", False:
-                return self._from_parquet(version)
+                return self._from_parquet()
             case "parquet", True:
-                return self._read_in_python(seal, read_positions(version, _POSITIONS, seal))
+                return self._read_in_python(seal, read_positions(_POSITIONS, seal))
             case "puffin", _:  # DuckDB gives these a key in an encrypted lake, and does not use it
                 return self._read_in_python(seal, _decode_vectors)
         raise UnsupportedError(f"delete files of format {self.kind.format!r} are not known to this version of Penstock")
 
-    def _from_parquet(self, version: int) -> DataFrame:
+    def _from_parquet(self) -> DataFrame:
         """Read by name, so that a third column of another writer is ignored and a missing snapshot id is NULL."""
-        constants = T.StructType([T.StructField(name, T.LongType()) for name in (DELETED_FILE, _BEGIN)])
-        index = self._index(constants, lambda file: (file.data_file_id, file.begin_snapshot))
+        constants = T.StructType([T.StructField(name, T.LongType()) for name in (DELETED_FILE, _BEGIN, _LAST)])
+        index = self._index(constants, lambda file: (file.data_file_id, file.begin_snapshot, file.last_snapshot))
         schema = T.StructType([T.StructField("pos", T.LongType()), T.StructField(EMBEDDED_SNAPSHOT_ID, T.LongType())])
         frame = parquet_rows(self.spark, index, schema)
-        shown = frame.where(F.col(EMBEDDED_SNAPSHOT_ID).isNull() | (F.col(EMBEDDED_SNAPSHOT_ID) <= version))
+        shown = frame.where(F.col(EMBEDDED_SNAPSHOT_ID).isNull() | (F.col(EMBEDDED_SNAPSHOT_ID) <= F.col(_LAST)))
         deleted_in = F.coalesce(F.col(EMBEDDED_SNAPSHOT_ID), F.col(_BEGIN)).alias(DELETED_IN)
         return shown.select(DELETED_FILE, F.col("pos").alias(DELETED_POSITION), deleted_in)
 
@@ -86,10 +86,11 @@ class _DeleteFileReader:
         self, seal: Seal, read: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
     ) -> DataFrame:
         constants = T.StructType().add("file", T.LongType()).add("begin", T.LongType())
-        constants = constants.add("location", T.StringType()).add("key", T.StringType())
+        constants = constants.add("last", T.LongType()).add("location", T.StringType()).add("key", T.StringType())
 
         def constants_of(file: DeleteFile) -> tuple[object, ...]:
-            return file.data_file_id, file.begin_snapshot, file.path, seal.close(file.encryption_key, file.path)
+            key = seal.close(file.encryption_key, file.path)
+            return file.data_file_id, file.begin_snapshot, file.last_snapshot, file.path, key
 
         index = self._index(constants, constants_of)
         return map_in_workers(file_rows(self.spark, index), read, _POSITIONS)

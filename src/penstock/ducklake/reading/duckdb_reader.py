@@ -52,7 +52,7 @@ def read_rows(schema: T.StructType, seal: Seal) -> Reader:
     return _reader(schema, seal, rows)
 
 
-def read_positions(version: int, schema: T.StructType, seal: Seal) -> Reader:
+def read_positions(schema: T.StructType, seal: Seal) -> Reader:
     """A reader of delete files: file, position and snapshot of the rows that they delete up to a snapshot."""
 
     def positions(columns: set[str], job: dict[str, Any]) -> str:
@@ -60,8 +60,8 @@ def read_positions(version: int, schema: T.StructType, seal: Seal) -> Reader:
         deleted_in = f"coalesce({EMBEDDED_SNAPSHOT_ID}, {begin})" if EMBEDDED_SNAPSHOT_ID in columns else begin
         return f"{_bigint(job['file'])}, pos, {deleted_in}"
 
-    def where(columns: set[str]) -> str:
-        return f"coalesce({EMBEDDED_SNAPSHOT_ID}, 0) <= {version}" if EMBEDDED_SNAPSHOT_ID in columns else "true"
+    def where(columns: set[str], job: dict[str, Any]) -> str:
+        return f"coalesce({EMBEDDED_SNAPSHOT_ID}, 0) <= {job['last']}" if EMBEDDED_SNAPSHOT_ID in columns else "true"
 
     return _reader(schema, seal, positions, where)
 
@@ -74,7 +74,7 @@ def _reader(
     schema: T.StructType,
     seal: Seal,
     select: Callable[[set[str], dict[str, Any]], str],
-    where: Callable[[set[str]], str] = lambda columns: "true",
+    where: Callable[[set[str], dict[str, Any]], str] = lambda columns, job: "true",
 ) -> Reader:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         connection = connect_duckdb()
@@ -82,7 +82,7 @@ def _reader(
             for job in batch.to_pylist():
                 source = read_parquet(connection, job["location"], seal.open(job["key"], job["location"]))
                 columns = {row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
-                sql = f"SELECT {select(columns, job)} FROM {source} WHERE {where(columns)}"
+                sql = f"SELECT {select(columns, job)} FROM {source} WHERE {where(columns, job)}"
                 for rows in connection.execute(sql).to_arrow_reader(_BATCH_ROWS):
                     named = pa.table(rows.columns, names=schema.names)
                     yield from in_spark_arrow_types(named, schema).to_batches()

@@ -23,6 +23,7 @@ from penstock.ducklake.catalog.commits.inlined_tables import (
     register_tables,
 )
 from penstock.ducklake.catalog.commits.provisional_ids import CommittedIds
+from penstock.ducklake.catalog.commits.replaced_deletes import date_deletes, remove_replaced
 from penstock.ducklake.catalog.commits.staged_statements import add_rows, end_rows, first_row_ids
 from penstock.ducklake.catalog.commits.staging import Staging
 from penstock.ducklake.catalog.databases import Database
@@ -93,6 +94,8 @@ def commit(database: Database, staging: Staging, info: CommitInfo, policy: Retry
 def _attempt(database: Database, staging: Staging, info: CommitInfo) -> Snapshot:
     with database.turn():
         prepared = None if database.transactional_ddl else _prepared(database, staging)
+        if staging.replaced:  # while nobody has to wait for it
+            date_deletes(staging, latest_snapshot(database).id + 1)
         with database.transaction():
             latest = latest_snapshot(database)
             if latest.id > staging.base.id:
@@ -102,6 +105,7 @@ def _attempt(database: Database, staging: Staging, info: CommitInfo) -> Snapshot
             committed_ids = _committed_ids(latest, staging)
             if prepared and prepared.committed_ids != committed_ids:
                 raise _MovedError
+            date_deletes(staging, committed_ids.snapshot)
             made = prepared.targets if prepared else None
             staging.attempted = _write(database, staging, info, latest, committed_ids, made)
         return staging.attempted
@@ -154,6 +158,7 @@ def _write(
     if made is None:
         create_tables(database, targets.values())
     end_rows(database, staging, committed_ids.real)
+    remove_replaced(database, staging, snapshot.id)
     for rows in staging.removed:
         rows.remove(database)
     for table in staging.added:

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from penstock.ducklake.catalog.catalog_tables import FILE_DETAILS
 from penstock.ducklake.catalog.commits.compacted_sources import CompactedSources, SourceState
 from penstock.ducklake.catalog.commits.removed_rows import removed_by_id
-from penstock.ducklake.catalog.commits.staged_files import add_file_details
+from penstock.ducklake.catalog.commits.staged_deletes import add_delete_row, replace_delete_file
+from penstock.ducklake.catalog.commits.staged_files import add_compacted_file
 from penstock.ducklake.catalog.commits.staging import Staging
 from penstock.ducklake.catalog.compactable_files import CompactableFile
 from penstock.ducklake.catalog.file_paths import SCHEDULE, StoredPath
@@ -26,18 +27,17 @@ class FlushedFile:
     first_snapshot: int
     last_snapshot: int
     delete: WrittenDelete | None = None
-    first_delete: int | None = None
+    first_delete: int = 0
 
 
 @dataclass(frozen=True)
 class FlushedDelete:
-    """A delete file with all that a data file has lost; `replaced` is the one before it, as the catalog has it."""
+    """A delete file with all that a data file has lost."""
 
     file: DeletableFile
     delete: WrittenDelete
     first_snapshot: int
     last_snapshot: int
-    replaced: tuple[str, bool] = ("", False)
 
 
 def read_sources(staging: Staging, table: TableInfo, sources: Iterable[CompactableFile]) -> None:
@@ -61,12 +61,14 @@ def stage_merge(
 ) -> None:
     """Put a file in the place of others, in every snapshot that shows them; those are scheduled for deletion."""
     like = sources[0]
-    _add_file(
-        staging, table, written, like.partition_id, like.partition_values, begin_snapshot=begin_snapshot,
+    add_compacted_file(
+        staging, table.id, written, like.partition_id, like.partition_values, begin_snapshot=begin_snapshot,
         partial_max=max(file.last_snapshot for file in sources),
     )  # fmt: skip
+    now = datetime.now(UTC)
     for file in sources:
-        _schedule(staging, directory, file.id, file.stored_path, file.path_is_relative)
+        path, is_relative = directory.of(file.stored_path, file.path_is_relative)
+        staging.add(SCHEDULE, data_file_id=file.id, path=path, path_is_relative=is_relative, schedule_start=now)
     ids = [file.id for file in sources]
     staging.removed.extend(removed_by_id("ducklake_data_file", "data_file_id", ids, counted=True))
     for name in FILE_DETAILS:
@@ -80,8 +82,8 @@ def stage_rewrite(
     """Put a file in the place of others, from this snapshot on; none where all of their rows were deleted."""
     if written is not None:
         like = sources[0]
-        _add_file(
-            staging, table, written, like.partition_id, like.partition_values, begin_snapshot=staging.own,
+        add_compacted_file(
+            staging, table.id, written, like.partition_id, like.partition_values, begin_snapshot=staging.own,
             partial_max=None,
         )  # fmt: skip
     staging.end("ducklake_data_file", data_file_id={file.id for file in sources})
@@ -96,89 +98,21 @@ def stage_flushed_rows(
     """Add files of rows that were inlined, each with its delete file, if it has one."""
     for flushed in files:
         file = flushed.file
-        file_id = _add_file(
-            staging, table, file, partition_id, file.partition_values, begin_snapshot=flushed.first_snapshot,
+        file_id = add_compacted_file(
+            staging, table.id, file, partition_id, file.partition_values, begin_snapshot=flushed.first_snapshot,
             partial_max=flushed.last_snapshot,
         )  # fmt: skip
         if flushed.delete is not None:
-            _add_delete(staging, table, file_id, flushed.delete, flushed.first_delete, None)
+            add_delete_row(staging, table.id, file_id, flushed.delete, flushed.first_delete)
         staging.growing(table.id).file_bytes += file.size
     staging.log("inline_flush", table.id)
 
 
-def stage_flushed_deletes(
-    staging: Staging, table: TableInfo, directory: StoredPath, deletes: Iterable[FlushedDelete]
-) -> None:
+def stage_flushed_deletes(staging: Staging, table: TableInfo, deletes: Iterable[FlushedDelete]) -> None:
     """Put delete files in the place of those that data files have and of their inlined deletes."""
     for flushed in deletes:
-        file = flushed.file
-        if file.delete_file_id is not None:
-            stored, is_relative = flushed.replaced
-            _schedule(staging, directory, file.delete_file_id, stored, is_relative)
-            ids = [file.delete_file_id]
-            staging.removed.extend(removed_by_id("ducklake_delete_file", "delete_file_id", ids, counted=True))
-        _add_delete(staging, table, file.id, flushed.delete, flushed.first_snapshot, flushed.last_snapshot)
+        replace_delete_file(staging, table, flushed.file, flushed.delete, flushed.first_snapshot, flushed.last_snapshot)
         staging.log("deleted_from_table", table.id)
-
-
-def _schedule(staging: Staging, directory: StoredPath, file_id: int, stored: str, inside: bool) -> None:
-    staging.add(
-        SCHEDULE,
-        data_file_id=file_id,
-        path=directory.path + stored if inside else stored,
-        path_is_relative=directory.is_relative and inside,
-        schedule_start=datetime.now(UTC),
-    )
-
-
-def _add_delete(
-    staging: Staging, table: TableInfo, file_id: int, delete: WrittenDelete, begin: int | None, last: int | None
-) -> None:
-    staging.add(
-        "ducklake_delete_file",
-        delete_file_id=staging.ids.file_id(),
-        table_id=table.id,
-        begin_snapshot=begin,
-        end_snapshot=None,
-        data_file_id=file_id,
-        path=delete.path,
-        path_is_relative=True,
-        format=delete.format,
-        delete_count=delete.count,
-        file_size_bytes=delete.size,
-        footer_size=delete.footer_size,
-        encryption_key=delete.encryption_key,
-        partial_max=last,
-    )
-
-
-def _add_file(
-    staging: Staging,
-    table: TableInfo,
-    file: WrittenFile,
-    partition_id: int | None,
-    partition_values: Sequence[str | None],
-    **snapshots: int | None,
-) -> int:
-    file_id = staging.ids.file_id()
-    staging.add(
-        "ducklake_data_file",
-        data_file_id=file_id,
-        table_id=table.id,
-        end_snapshot=None,
-        path=file.path,
-        path_is_relative=True,
-        file_format="parquet",
-        record_count=file.record_count,
-        file_size_bytes=file.size,
-        footer_size=file.footer_size,
-        row_id_start=None,  # it brings the row ids
-        partition_id=partition_id,
-        encryption_key=file.encryption_key,
-        **snapshots,
-    )
-    add_file_details(staging, table.id, file_id, file, partition_values)
-    return file_id
 
 
 def _log(staging: Staging, kind: str, table_id: int) -> None:

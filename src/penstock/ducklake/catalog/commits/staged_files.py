@@ -12,9 +12,6 @@ import pyarrow.compute as pc
 from penstock.ducklake.catalog.catalog_tables import FILE_DETAILS
 from penstock.ducklake.catalog.commits.provisional_ids import is_provisional
 from penstock.ducklake.catalog.commits.staging import InlinedRows, Staging
-from penstock.ducklake.catalog.databases import Database
-from penstock.ducklake.catalog.inlined_rows import inlined_delete_name, inlined_delete_table
-from penstock.ducklake.files.delete_files import DeletableFile, WrittenDelete
 from penstock.ducklake.files.name_matching import ForeignFile
 from penstock.ducklake.model.objects import TableInfo
 from penstock.schema.columns import Column
@@ -58,22 +55,12 @@ def add_file(
 ) -> int:
     """Make a data file part of a table: its row, statistics and partition values. Returns its id."""
     growth = staging.growing(table_id)
-    file_id = staging.ids.file_id()
-    staging.add_versioned(
-        "ducklake_data_file",
-        data_file_id=file_id,
-        table_id=table_id,
-        path=file.path,
-        path_is_relative=path_is_relative,
-        file_format="parquet",
-        record_count=file.record_count,
-        file_size_bytes=file.size,
-        footer_size=file.footer_size,
-        # With a number, the extension's merge would count the rows from it, and forget the ids that the file brings.
-        row_id_start=None if with_row_ids else growth.row_ids,
-        partition_id=partition_id,
-        **more,
-    )
+    # With a number, the extension's merge would count the rows from it, and forget the ids that the file brings.
+    row_id_start = None if with_row_ids else growth.row_ids
+    file_id = add_file_row(
+        staging, table_id, file, begin_snapshot=staging.own, path_is_relative=path_is_relative,
+        row_id_start=row_id_start, partition_id=partition_id, **more,
+    )  # fmt: skip
     columns = _add_columns(staging, table_id, file_id, file, partition_values)
     growth.records += file.record_count
     growth.row_ids += file.record_count  # also where the file brings its own
@@ -83,12 +70,42 @@ def add_file(
     return file_id
 
 
-def add_file_details(
-    staging: Staging, table_id: int, file_id: int, file: WrittenFile, partition_values: Sequence[str | None]
-) -> None:
-    """Add what is known of a data file besides its row: statistics and partition values."""
+def add_compacted_file(
+    staging: Staging,
+    table_id: int,
+    file: WrittenFile,
+    partition_id: int | None,
+    partition_values: Sequence[str | None],
+    **snapshots: int | None,
+) -> int:
+    """Add a data file of rows that the table has, under the row ids that it brings. Returns its id."""
+    key = file.encryption_key
+    file_id = add_file_row(
+        staging, table_id, file, path_is_relative=True, partition_id=partition_id, encryption_key=key, **snapshots
+    )
     _add_columns(staging, table_id, file_id, file, partition_values)
     _add_variants(staging, table_id, file_id, file)
+    return file_id
+
+
+def add_file_row(
+    staging: Staging, table_id: int, file: DescribedFile, *, path_is_relative: bool, **more: object
+) -> int:
+    """Add the row of a data file. Returns its id."""
+    file_id = staging.ids.file_id()
+    staging.add(
+        "ducklake_data_file",
+        data_file_id=file_id,
+        table_id=table_id,
+        path=file.path,
+        path_is_relative=path_is_relative,
+        file_format="parquet",
+        record_count=file.record_count,
+        file_size_bytes=file.size,
+        footer_size=file.footer_size,
+        **more,
+    )
+    return file_id
 
 
 def _add_columns(
@@ -179,53 +196,3 @@ def remove_own_inlined(staging: Staging, table_id: int, row_ids: Collection[int]
         staging.inlined[table_id] = kept
     elif staging.inlined.pop(table_id, None):
         staging.unlog("inlined_insert", table_id)
-
-
-def add_delete_file(staging: Staging, table: TableInfo, file: DeletableFile, delete: WrittenDelete) -> None:
-    """Add a delete file, in the place of the one that the data file has."""
-    if file.delete_file_id is not None:
-        staging.end("ducklake_delete_file", delete_file_id=file.delete_file_id)
-    staging.add_versioned(
-        "ducklake_delete_file",
-        delete_file_id=staging.ids.file_id(),
-        table_id=table.id,
-        data_file_id=file.id,
-        path=delete.path,
-        path_is_relative=True,
-        format=delete.format,
-        delete_count=delete.count,
-        file_size_bytes=delete.size,
-        footer_size=delete.footer_size,
-        encryption_key=delete.encryption_key,
-    )
-    staging.log("deleted_from_table", table.id)
-
-
-def keeps_deletes(database: Database, table_id: int) -> bool:
-    """Whether positions in files can be kept in the catalog: their table is there, or may be made."""
-    return database.can_create_tables or inlined_delete_table(database, table_id) is not None
-
-
-def add_inlined_deletes(
-    staging: Staging, database: Database, table_id: int, deletes: Iterable[tuple[int, Iterable[int]]]
-) -> None:
-    """Keep deleted positions in the catalog. Their table is made at once: empty, it says nothing."""
-    name = inlined_delete_name(table_id)
-    if not database.existing([name]):
-        _make_inlined_delete_table(database, name)
-    for file_id, positions in deletes:
-        for position in positions:
-            staging.add(name, file_id=file_id, row_id=position, begin_snapshot=staging.own)
-    staging.log("inlined_delete", table_id)
-    # Without this note, DuckDB would merge or rewrite the files at the same time, and lose the deletes.
-    staging.log("deleted_from_table", table_id)
-
-
-def _make_inlined_delete_table(database: Database, name: str) -> None:
-    columns = "(file_id BIGINT, row_id BIGINT, begin_snapshot BIGINT)"
-    try:
-        database.execute(f"CREATE TABLE IF NOT EXISTS {database.identifier(name)} {columns}")
-    except Exception:
-        # Two that make it at the same time collide in PostgreSQL in spite of IF NOT EXISTS; the other's is as good.
-        if not database.existing([name]):
-            raise

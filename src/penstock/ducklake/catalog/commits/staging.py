@@ -63,6 +63,20 @@ class InlinedRows:
         return self.numbers if self.had_ids else pc.add(self.numbers, first_new)
 
 
+@dataclass(frozen=True)
+class ReplacedDelete:
+    """A committed delete file, whose place a staged one takes.
+
+    `expected` is the number that the staged file says for what the transaction itself deletes, if it deletes anything.
+    """
+
+    id: int
+    begin_snapshot: int
+    data_file: str  # absolute
+    directory: str  # of the table
+    expected: int | None = None
+
+
 @dataclass
 class TableGrowth:
     """What a transaction adds to one table, for its statistics."""
@@ -94,6 +108,7 @@ class Staging:
     reliances: list[MergeReliance] = field(default_factory=list)
     removed: list[RemovedRows] = field(default_factory=list)
     sources: list[CompactedSources] = field(default_factory=list)
+    replaced: dict[int, ReplacedDelete] = field(default_factory=dict)  # by the staged delete file in its place
     files: list[str] = field(default_factory=list)  # written by this transaction
     # The first row id of what is added to a table, as it is shown before the commit gives the real one.
     shown_row_ids: dict[int, int] = field(default_factory=dict)
@@ -150,6 +165,7 @@ class Staging:
             list(self.reliances),
             list(self.removed),
             list(self.sources),
+            dict(self.replaced),
             list(self.files),
             self.shown_row_ids,
         )

@@ -1,0 +1,110 @@
+"""Stages deletes of rows in files: by delete files, or as positions that the catalog itself keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from penstock.ducklake.catalog.commits.provisional_ids import is_provisional
+from penstock.ducklake.catalog.commits.replaced_deletes import stored_delete
+from penstock.ducklake.catalog.commits.staging import ReplacedDelete, Staging
+from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.inlined_rows import inlined_delete_name, inlined_delete_table
+from penstock.ducklake.files.delete_files import DeletableFile, WrittenDelete
+from penstock.ducklake.model.objects import TableInfo
+
+
+def replaced_delete(staging: Staging, table: TableInfo, file: DeletableFile) -> ReplacedDelete | None:
+    """The committed delete file that a new one of a data file takes the place of."""
+    number = file.delete_file_id
+    if number is None or is_provisional(number):
+        return staging.replaced.get(number) if number is not None else None
+    return ReplacedDelete(number, file.delete_begin or 0, file.path, table.path)
+
+
+def add_delete_file(
+    staging: Staging, table: TableInfo, file: DeletableFile, delete: WrittenDelete, snapshot: int
+) -> None:
+    """Add a delete file, in the place of the one that the data file has.
+
+    If that one is committed, the new one tells `snapshot` as the number of what the transaction deletes.
+    """
+    replaced = replaced_delete(staging, table, file)
+    if replaced is None:
+        if file.delete_file_id is not None:
+            staging.end("ducklake_delete_file", delete_file_id=file.delete_file_id)
+        add_delete_row(staging, table.id, file.id, delete, staging.own)
+    else:
+        replace_delete_file(staging, table, file, delete, replaced.begin_snapshot, staging.own, snapshot)
+        # The extension looks for delete files that begin later than its transaction, which this one does not: without
+        # this note it would add another one beside it, and bring rows back.
+        staging.log("merge_adjacent", table.id)
+    staging.log("deleted_from_table", table.id)
+    # Without this note, the extension would keep deletes of the same rows in the catalog, and bring them back.
+    staging.log("inline_flush", table.id)
+
+
+def replace_delete_file(
+    staging: Staging,
+    table: TableInfo,
+    file: DeletableFile,
+    delete: WrittenDelete,
+    first: int,
+    last: int,
+    expected: int | None = None,
+) -> None:
+    """Put a delete file that tells snapshots, from the first to the last, in the place of the one there is, if any."""
+    replaced = replaced_delete(staging, table, file)
+    if file.delete_file_id is not None:
+        staging.end("ducklake_delete_file", delete_file_id=file.delete_file_id)
+    number = add_delete_row(staging, table.id, file.id, delete, first, last)
+    if replaced is not None:
+        staging.replaced[number] = replace(replaced, expected=expected)
+
+
+def add_delete_row(
+    staging: Staging, table_id: int, file_id: int, delete: WrittenDelete, first: int, last: int | None = None
+) -> int:
+    """Add the row of a delete file, from one snapshot on; `last` where it tells the snapshots of its positions."""
+    number = staging.ids.file_id()
+    staging.add(
+        "ducklake_delete_file",
+        delete_file_id=number,
+        table_id=table_id,
+        begin_snapshot=first,
+        end_snapshot=None,
+        data_file_id=file_id,
+        partial_max=last,
+        **stored_delete(delete),
+    )
+    return number
+
+
+def keeps_deletes(database: Database, table_id: int) -> bool:
+    """Whether positions in files can be kept in the catalog: their table is there, or may be made."""
+    return database.can_create_tables or inlined_delete_table(database, table_id) is not None
+
+
+def add_inlined_deletes(
+    staging: Staging, database: Database, table_id: int, deletes: Iterable[tuple[int, Iterable[int]]]
+) -> None:
+    """Keep deleted positions in the catalog. Their table is made at once: empty, it says nothing."""
+    name = inlined_delete_name(table_id)
+    if not database.existing([name]):
+        _make_inlined_delete_table(database, name)
+    for file_id, positions in deletes:
+        for position in positions:
+            staging.add(name, file_id=file_id, row_id=position, begin_snapshot=staging.own)
+    staging.log("inlined_delete", table_id)
+    # Without this note, DuckDB would merge or rewrite the files at the same time, and lose the deletes.
+    staging.log("deleted_from_table", table_id)
+
+
+def _make_inlined_delete_table(database: Database, name: str) -> None:
+    columns = "(file_id BIGINT, row_id BIGINT, begin_snapshot BIGINT)"
+    try:
+        database.execute(f"CREATE TABLE IF NOT EXISTS {database.identifier(name)} {columns}")
+    except Exception:
+        # Two that make it at the same time collide in PostgreSQL in spite of IF NOT EXISTS; the other's is as good.
+        if not database.existing([name]):
+            raise
