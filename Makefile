@@ -14,7 +14,9 @@ help: ## say what each target does
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /: /'
 
 # Tests of one file share lakes and what Spark has read. Files come in the order that tests/conftest.py gives them.
-PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# One process more than two cores have: each waits for its Spark, its servers and its disk now and then.
+PROCESSES ?= 3
+PYTEST := $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
 test: setup mariadb java lint compiled ## set up, lint, type-check and run the tests that every change has to pass
 	$(PYTEST)

@@ -2,6 +2,7 @@
 
 from penstock.ducklake.attach import attach
 from penstock.ducklake.lake import Lake
+from penstock.ducklake.lake_transaction import LakeTransaction
 from penstock.ducklake.model.objects import MacroImplementation, MacroParameter
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.ducklake.table import Table
@@ -24,6 +25,7 @@ __all__ = [
     "ConflictError",
     "InvalidError",
     "Lake",
+    "LakeTransaction",
     "MacroImplementation",
     "MacroParameter",
     "NotFoundError",

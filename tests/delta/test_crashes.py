@@ -89,6 +89,38 @@ def backfills(root: str) -> None:
     penstock.delta.open(root, spark=spark).backfill()
 
 
+def compacts(root: str, moment: str) -> None:
+    """A process of its own, whose compaction stops before its commit, or after it."""
+    spark = penstock.session("local[1]", **SMALL)
+    committing = file_commits.commit
+
+    def stopping(*arguments: Any, **named: Any) -> Any:
+        done = committing(*arguments, **named) if moment == "committed" else None
+        print(READY, flush=True)
+        time.sleep(600)
+        return done
+
+    file_commits.commit = stopping
+    penstock.delta.open(root, spark=spark).compact()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["written", "committed"])
+def test_a_compaction_that_is_killed(writer: Writer, spark: SparkSession, moment: str) -> None:
+    expected, files = writer.rows(), set(writer.data_files())
+    with Child.script(__file__, writer.root, moment) as child:
+        child.is_ready()
+    assert writer.log.latest_version() == 2 + (moment == "committed")
+    assert files < set(writer.data_files()), "nothing is deleted, and what was written is there"
+    everyone_reads(writer, spark, expected)
+    assert opened(writer, spark).compact() == 3, "what was not done is done now, and what was done is not done again"
+    everyone_reads(writer, spark, expected)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "time", lambda now=time.time: now() + 10 * 86400)
+        opened(writer, spark).vacuum()
+    everyone_reads(writer, spark, expected)
+
+
 @pytest.mark.slow
 def test_a_backfill_that_is_killed_between_two_commits(writer: Writer, spark: SparkSession) -> None:
     writer.enable()
@@ -210,4 +242,4 @@ def test_a_predicate_that_cannot_be_computed_leaves_nothing(writer: Writer, spar
 
 
 if __name__ == "__main__":
-    backfills(sys.argv[1])
+    backfills(sys.argv[1]) if len(sys.argv) == 2 else compacts(*sys.argv[1:])

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import penstock
 from penstock.ducklake.catalog.catalog_tables import TABLES
-from penstock.ducklake.maintenance import file_deletion
+from penstock.storage import file_deletion
 from support import dumps
 from support.catalogs import Catalog, DuckDBCatalog
 from support.compare import TableName, assert_history, record

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,13 +51,27 @@ def _dying_after(function: Callable[..., Any]) -> Callable[..., Any]:
     return dying
 
 
-def _die_at(moment: str) -> None:
+def _die_with_the_first_file(data_path: str) -> None:
+    """Die as soon as a task has begun a file, while the other tasks are still at theirs."""
+    before = set(Path(data_path).rglob("*.parquet"))
+
+    def watch() -> None:
+        while set(Path(data_path).rglob("*.parquet")) <= before:
+            pass
+        _die()
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _die_at(moment: str, data_path: str) -> None:
     from penstock.ducklake import transaction
     from penstock.ducklake.catalog import file_paths
     from penstock.ducklake.catalog.databases.base import Database
     from penstock.ducklake.maintenance import old_files
 
     match moment:
+        case "writing":
+            _die_with_the_first_file(data_path)
         case "written":
             transaction.commit = _die
         case "committing":
@@ -74,7 +90,7 @@ def victim(uri: str, data_path: str, *steps: str) -> None:
     with penstock.attach(uri, data_path=data_path, spark=spark) as lake:
         for verb in verbs:
             VERBS[verb](lake)
-        _die_at(moment)
+        _die_at(moment, data_path)
         VERBS[last](lake)
 
 
@@ -84,11 +100,14 @@ def victim(uri: str, data_path: str, *steps: str) -> None:
 @pytest.mark.parametrize(
     "steps",
     [
+        ("flush", "writing"),
         ("flush", "written"),
         ("flush", "committing"),
         ("flush", "committed"),
+        ("rewrite", "writing"),
         ("rewrite", "written"),
         ("rewrite", "committed"),
+        ("merge", "writing"),
         ("merge", "written"),
         ("merge", "committing"),
         ("merge", "committed"),

@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 
 import penstock
 from penstock import Lake
+from penstock.ducklake.changing import deletes
+from support import effort
 from support.catalogs import Catalog, DuckDBCatalog
 from support.compare import assert_contents, assert_same_tables, query
 from support.reference import METADATA, Reference
@@ -30,6 +32,9 @@ STATEMENTS: list[tuple[Callable[[Lake], Any], str]] = [
     (lambda lake: lake.table("t").delete("id < 39 AND id > 9"), "DELETE FROM t WHERE id < 39 AND id > 9"),
     (lambda lake: lake.table("t").delete("id = 39"), "DELETE FROM t WHERE id = 39"),
 ]
+
+
+KINDS = ["encrypted vectors", "inlined deletes", "vectors", "encrypted"]
 
 
 def build(catalog: Catalog, **parameters: object) -> None:
@@ -61,6 +66,7 @@ def assert_feeds(catalog: Catalog, spark: SparkSession) -> None:
             assert_contents(lake.table("t").changes(first, last), expected, f"changes from {first}")
 
 
+@pytest.mark.one_catalog
 def test_the_catalog_and_both_feeds_are_those_of_the_extension(catalog: Catalog, spark: SparkSession) -> None:
     build(catalog)
     (catalog.directory / "twin").mkdir()
@@ -85,7 +91,7 @@ def test_the_catalog_and_both_feeds_are_those_of_the_extension(catalog: Catalog,
     assert_feeds(catalog, spark)
 
 
-@pytest.mark.parametrize("kind", ["vectors", "encrypted", "encrypted vectors", "inlined deletes"])
+@pytest.mark.parametrize("kind", KINDS if effort.is_full() else KINDS[:2])
 def test_every_kind(file_catalog: Catalog, spark: SparkSession, kind: str) -> None:
     """A vector cannot tell snapshots: from the second delete on, the file is a Parquet file."""
     build(file_catalog, encrypted="encrypted" in kind)
@@ -197,10 +203,15 @@ THEIRS = {
     "update": "UPDATE t SET name = 'theirs' WHERE id BETWEEN 6 AND 20",
     "flush": "CALL ducklake_flush_inlined_data('lk')",
 }
+# Beside a first delete of the file and a second one; without `--full`, each with one of the two.
+PAIRS = [
+    (1 + (number + place) % 2, kind)
+    for number, kind in enumerate(THEIRS)
+    for place in range(2 if effort.is_full() else 1)
+]
 
 
-@pytest.mark.parametrize("kind", THEIRS)
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(("times", "kind"), PAIRS)
 def test_penstock_was_first(postgres_catalog: Catalog, spark: SparkSession, kind: str, times: int) -> None:
     """Two of the extension's own writers bring rows back here, or show them twice; beside ours it is refused."""
     build(postgres_catalog)
@@ -219,8 +230,7 @@ def test_penstock_was_first(postgres_catalog: Catalog, spark: SparkSession, kind
     assert_feeds(postgres_catalog, spark)
 
 
-@pytest.mark.parametrize("kind", THEIRS)
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(("times", "kind"), PAIRS)
 def test_the_extension_was_first(postgres_catalog: Catalog, spark: SparkSession, kind: str, times: int) -> None:
     build(postgres_catalog)
     with attached(postgres_catalog, spark, data_inlining_row_limit=0) as lake:
@@ -239,3 +249,22 @@ def test_the_extension_was_first(postgres_catalog: Catalog, spark: SparkSession,
             expected = sorted(reference.rows("SELECT *, rowid FROM t"))
         assert sorted(map(tuple, lake.table("t").read(row_ids=True).collect())) == expected
     assert_same_tables(postgres_catalog, spark, "t")
+
+
+def test_a_merge_between_the_scan_and_its_job_is_a_conflict(
+    sqlite_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the user's own DataFrames it is a stale read; of the statement's own it is not the user who read too late."""
+    build(sqlite_catalog)
+    with attached(sqlite_catalog, spark) as lake, attached(sqlite_catalog, spark) as other:
+        lake.table("t").append(lake.table("t").read())
+        change_rows = deletes.change_rows
+
+        def late(*arguments: Any) -> Any:
+            other.merge_adjacent_files()
+            return change_rows(*arguments)
+
+        monkeypatch.setattr(deletes, "change_rows", late)
+        with pytest.raises(penstock.ConflictError, match="replaced by another writer"):
+            lake.table("t").delete("id < 5")
+        assert lake.table("t").read().count() == 80

@@ -84,7 +84,7 @@ with penstock.attach(uri, data_path=data, encrypted=True, spark=spark) as lake:
     print(read.count(), table, lake, table.explain("id = 3"), lake.options().collect())
     with lake.transaction() as transaction:
         table.append(rows, by_name=True)
-        print(transaction, transaction.staging)
+        print(transaction, transaction._transaction.staging)
     for bad in ("-1S AS u", "1 / 0 AS id"):
         try:
             table.append(rows.selectExpr("p", bad), by_name=True)

@@ -15,11 +15,11 @@ from penstock.ducklake.catalog.commits.commit import CommitInfo
 from penstock.ducklake.catalog.commits.stored_options import store_option
 from penstock.ducklake.catalog.snapshots import all_snapshots
 from penstock.ducklake.lake_maintenance import LakeMaintenance
+from penstock.ducklake.lake_transaction import LakeTransaction
 from penstock.ducklake.model.option_values import validate_option
 from penstock.ducklake.model.options import OPTIONS, OptionValue
 from penstock.ducklake.model.snapshot_changes import quoted_name
 from penstock.ducklake.model.snapshots import Snapshot, Version
-from penstock.ducklake.transaction import Transaction
 from penstock.errors import InvalidError, NotFoundError
 from penstock.version import __version__
 
@@ -62,7 +62,7 @@ class Lake(LakeMaintenance):
     @contextmanager
     def transaction(
         self, *, author: str | None = None, message: str | None = None, extra_info: str | None = None
-    ) -> Iterator[Transaction]:
+    ) -> Iterator[LakeTransaction]:
         """Makes one snapshot of many statements over many tables.
 
         Reads inside see what was written inside, on top of the snapshot that was the newest at the beginning. An
@@ -87,7 +87,7 @@ class Lake(LakeMaintenance):
             ConflictError: Another writer changed the same things; nothing was committed.
         """
         with self._attachment.transaction(CommitInfo(author, message, extra_info)) as transaction:
-            yield transaction
+            yield LakeTransaction(transaction)
 
     def set_option(self, name: str, value: object, *, schema: str | None = None, table: str | None = None) -> None:
         """Sets an option for the lake, a schema or a table. Options are not part of snapshots: this holds at once.

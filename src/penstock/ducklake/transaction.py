@@ -85,19 +85,8 @@ class Transaction:
             delete_all(written)
             raise
 
-    def set_commit_message(
-        self, *, author: str | None = None, message: str | None = None, extra_info: str | None = None
-    ) -> None:
-        """Says who commits and why, at any moment before the end. A later call replaces all three.
-
-        Args:
-            author: Who commits.
-            message: What the commit is about.
-            extra_info: Anything else that the snapshot is to keep.
-
-        Raises:
-            InvalidError: The transaction has ended.
-        """
+    def set_commit_message(self, author: str | None, message: str | None, extra_info: str | None) -> None:
+        """Say who commits and why."""
         self._check_open()
         self._info = CommitInfo(author, message, extra_info)
 
@@ -111,18 +100,7 @@ class Transaction:
             )
 
     def commit(self) -> Snapshot:
-        """Makes one snapshot of it, and ends it; without any change, the newest one stands.
-
-        Whatever happens, no file is deleted that a snapshot may show.
-
-        Returns:
-            The snapshot.
-
-        Raises:
-            ConflictError: Another writer changed the same things; nothing was committed.
-            InvalidError: The transaction had ended before, or its message is missing, and can still be set.
-            CatalogError: The database failed.
-        """
+        """Make one snapshot of it. Whatever happens, no file is deleted that a snapshot may show."""
         self._check_open()
         if not self.staging.is_empty:
             self.check_message()
@@ -139,11 +117,7 @@ class Transaction:
         return snapshot
 
     def roll_back(self) -> None:
-        """Ends it without a snapshot: the files that were written are removed.
-
-        Raises:
-            InvalidError: The transaction has ended before.
-        """
+        """End it without a snapshot: the files that were written are removed."""
         self._check_open()
         self._state = State.ROLLED_BACK
         delete_all(self.staging.files)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shutil
+import sys
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -28,7 +30,8 @@ from penstock.lance.format.manifest import MANIFEST
 from penstock.lance.writing import cleanup
 from support.effort import tries
 from support.lance_judges import by_duckdb, by_pylance, check_manifest, client, in_order
-from support.lance_writers import NAME, Writer, data_files
+from support.lance_writers import NAME, Writer, data_files, stop
+from support.processes import Child
 from support.stalled import Stalled
 
 HOSTILE = ("US", "", None, "a/b=c$d%e.f", "../..", "é😀", 'it\'s "q"', "__HIVE_DEFAULT_PARTITION__", " x ", "a\\b\tc")
@@ -375,6 +378,36 @@ def test_a_run_that_stops_on_its_way_is_finished_by_the_next(
     assert writer.rows() == newest
 
 
+def victim(root: str, call: str) -> None:
+    """A process of its own, whose clean-up stops before it removes something for the n-th time."""
+    namespace_commit.DATASETS_AT_ONCE = 1
+    removing, calls = cleanup._removed, itertools.count(1)
+
+    def stopping(*arguments: Any) -> Any:
+        if next(calls) == int(call):
+            stop()
+        return removing(*arguments)
+
+    cleanup._removed = stopping
+    Writer(root).clean_up(keep_last=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", [1, 2, len(HOSTILE) + 1])
+def test_a_killed_run_is_finished_by_the_next(writer: Writer, call: int) -> None:
+    filled(writer)
+    kept = {version: rows for version, rows in all_rows(writer).items() if version in writer.versions()[-2:]}
+    with Child.script(__file__, writer.root, str(call)) as child:
+        child.is_ready()
+        child.kill()
+    assert all_rows(writer) == kept
+    writer.clean_up(keep_last=2)
+    assert all_rows(writer) == kept
+    assert {one.table for one in writer.clean_up(keep_last=2)} <= {MANIFEST}
+    writer.append("next", [(200, "US")])
+    assert (200, "next", "US") in writer.rows()
+
+
 def test_files_that_no_version_ever_had_go_when_they_are_old(writer: Writer) -> None:
     writer.append("a", [(1, "US")])
     young, old = (writer.written(writer.scan(), "x", [(number, "US")])[1][0] for number in (2, 3))
@@ -411,3 +444,7 @@ def test_random_statements(writer: Writer, seed: int) -> None:
     newest = writer.rows()
     writer.clean_up(1)
     assert all_rows(writer) == {writer.versions()[-1]: newest}
+
+
+if __name__ == "__main__":
+    victim(*sys.argv[1:])

@@ -17,7 +17,7 @@ from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.model.files import DataFile, DeleteFile, DeleteKind, FileGroup, MappedField
 from penstock.ducklake.model.objects import ColumnVersion
 from penstock.ducklake.model.snapshot_changes import parse_changes
-from penstock.errors import StaleReadError
+from penstock.errors import ConflictError, PenstockError, StaleReadError
 from penstock.schema.columns import Column
 from penstock.storage.paths import resolve
 
@@ -122,9 +122,7 @@ class FileScope:
             )
         files = [DeleteFile(r[0], resolve(self.table_path, r[1], bool(r[2])), *r[3:]) for r in rows]
         if not all(any(kind.is_of(file) for kind in kinds) for file in files):
-            raise StaleReadError(
-                f"the table's delete files were written anew since this DataFrame was made; call {self.made_by} again"
-            )
+            raise self._stale("the table's delete files were written anew")
         return files
 
     def inlined_delete_rows(self) -> list[tuple[int, int, int]]:
@@ -157,18 +155,18 @@ class FileScope:
     def _check(self, group: FileGroup) -> None:
         for version in self._needed():
             if not self.database.query("SELECT 1 FROM ducklake_snapshot WHERE snapshot_id = ?", [version]):
-                raise StaleReadError(
-                    f"snapshot {version} was expired since this DataFrame was made; call {self.made_by} again"
-                )
+                raise self._stale(f"snapshot {version} was expired")
         later = "SELECT snapshot_id, changes_made FROM ducklake_snapshot_changes WHERE snapshot_id > ?"
         snapshots: dict[int, str | None] = dict(self.database.query(later, [self.seen_snapshot]))
         merged = any(_replaces_files(text, self.table_id) for text in snapshots.values())
         # Of snapshots that were expired nobody knows what they did.
         all_known = len(snapshots) == max(snapshots, default=self.seen_snapshot) - self.seen_snapshot
         if merged or not (all_known or self.count(group, [EVERY_FILE]) == [group.file_count]):
-            raise StaleReadError(
-                f"the table's files were replaced since this DataFrame was made; call {self.made_by} again"
-            )
+            raise self._stale("the table's files were replaced")
+
+    def _stale(self, event: str) -> PenstockError:
+        """The error of a scan that cannot be run any more."""
+        return StaleReadError(f"{event} since this DataFrame was made; call {self.made_by} again")
 
     def _shown(self) -> str:
         known = "d.data_file_id < ?" + (f" OR d.begin_snapshot = {self.at.own}" if self.at.own else "")
@@ -265,6 +263,14 @@ class FileScope:
         sql = f"""ducklake_delete_file x JOIN ducklake_data_file d ON d.data_file_id = x.data_file_id
                   WHERE x.table_id = ? AND {self._applied("x")} AND {self._shown()} AND {where}"""
         return sql, [self.table_id, *self._shown_parameters(), *parameters]
+
+
+@dataclass(frozen=True)
+class TargetFiles(FileScope):
+    """The files of a table whose rows a statement changes."""
+
+    def _stale(self, event: str) -> PenstockError:
+        return ConflictError(f"{event} by another writer while rows of them were changed; repeat what you did")
 
 
 def _replaces_files(changes: str | None, table_id: int) -> bool:

@@ -19,7 +19,7 @@ from penstock.ducklake.catalog.inlined_rows import inlined_delete_table
 from penstock.ducklake.catalog.objects import column_versions, columns_at, partition_specs
 from penstock.ducklake.catalog.snapshots import latest_snapshot
 from penstock.ducklake.catalog.visibility import At
-from penstock.ducklake.catalog.visible_files import FileScope
+from penstock.ducklake.catalog.visible_files import FileScope, TargetFiles
 from penstock.ducklake.files.sealed_keys import Seal
 from penstock.ducklake.model.files import DataFile, DeleteKind, FileGroup, MappedField
 from penstock.ducklake.model.objects import TableInfo
@@ -377,7 +377,7 @@ def table_scan(
     history = tuple(column_versions(database, table.id))
     layout = ColumnLayout(columns_at(history, shown.at), history, nanoseconds)
     latest = latest_snapshot(database)
-    scope = FileScope(
+    scope = (TargetFiles if addresses else FileScope)(
         database, table.id, table.path, shown.at, latest.id, latest.next_file_id, layout.eras,
         inlined_delete_table(database, table.id), layout.has_variants, layout.milliseconds,
     )  # fmt: skip
