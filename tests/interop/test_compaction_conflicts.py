@@ -6,14 +6,17 @@ Where the reference loses rows (two of its own writers do), here one of the two 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.ducklake.changing import deletes
 from penstock.ducklake.lake import Lake
 from penstock.ducklake.maintenance import compaction, inlined_flush
+from penstock.errors import ConflictError
 from support import effort
 from support.catalogs import Catalog
 from support.reference import Reference
@@ -156,3 +159,40 @@ def test_a_dropped_table(sqlite_catalog: Catalog, spark: SparkSession, monkeypat
     with attached(sqlite_catalog, spark) as lake:
         assert lake.table("t").merge_adjacent_files().collect() == []
     assert files_of(sqlite_catalog) == before
+
+
+CHANGES: dict[str, Callable[[Lake], Any]] = {
+    "delete": lambda lake: lake.table("t").delete("id = 1001"),
+    "update": lambda lake: lake.table("t").update({"name": "'new'"}, "id = 1001"),
+    "delete of a file's row": lambda lake: lake.table("t").delete("id BETWEEN 0 AND 9"),
+}
+
+
+@pytest.mark.parametrize(
+    ("verb", "change"),
+    product(VERBS, CHANGES) if effort.is_full() else zip(VERBS, reversed(CHANGES), strict=True),
+)
+def test_rows_that_moved_while_a_statement_looked_for_them(
+    sqlite_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, verb: str, change: str
+) -> None:
+    """Between the job that finds the rows and the look at where they are: the statement must not do nothing."""
+    build(sqlite_catalog)
+    removal_of_changed = deletes.removal_of_changed
+
+    def late(*arguments: Any) -> Any:
+        VERBS[verb](other)
+        return removal_of_changed(*arguments)
+
+    monkeypatch.setattr(deletes, "removal_of_changed", late)
+    with attached(sqlite_catalog, spark) as lake, attached(sqlite_catalog, spark) as other:
+        before = our_contents(lake)
+        with pytest.raises(ConflictError):
+            CHANGES[change](lake)
+        assert our_contents(lake) == before
+        files = {row.data_file for row in lake.table("t").files().collect()}
+        lake.expire_snapshots(keep_last=1)
+        lake.cleanup_old_files(cleanup_all=True)
+    named = {path.removeprefix(sqlite_catalog.data_path) for path in files}
+    assert named <= files_of(sqlite_catalog)
+    with sqlite_catalog.reference() as reference:
+        assert contents(reference) == before

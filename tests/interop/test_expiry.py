@@ -325,3 +325,20 @@ def test_a_live_file_under_another_spelling_is_no_orphan(file_catalog: Catalog, 
     with attached(file_catalog, spark) as lake:
         assert lake.delete_orphaned_files(cleanup_all=True).count() == 0
         assert lake.table("t").read().count() == 30
+
+
+def test_paths_that_lack_their_last_slash(sqlite_catalog: Catalog, spark: SparkSession) -> None:
+    """The extension reads such a lake; its live files are no orphans, and what a merge schedules is found."""
+    with sqlite_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute("CREATE TABLE t (id INTEGER)", *(f"INSERT INTO t VALUES ({n})" for n in range(3)))
+    sqlite_catalog.tamper("UPDATE ducklake_schema SET path = 'main'", "UPDATE ducklake_table SET path = 't'")
+    files = {Path(sqlite_catalog.data_path, path) for path in files_of(sqlite_catalog)}
+    for path in files:
+        age(path, 100)
+    with attached(sqlite_catalog, spark) as lake:
+        assert lake.delete_orphaned_files(cleanup_all=True).count() == 0
+        lake.merge_adjacent_files()
+        assert {Path(row.path) for row in lake.cleanup_old_files(cleanup_all=True).collect()} == files
+        assert lake.table("t").read().count() == 3
+    with sqlite_catalog.reference() as reference:
+        assert reference.value("SELECT count(*) FROM t") == 3

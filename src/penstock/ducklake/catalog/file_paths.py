@@ -79,6 +79,11 @@ def _table_directories(database: Database, data_path: str) -> dict[int, str]:
     return {table_id: folder(resolve(data_path, *directory)) for table_id, directory in stored.items()}
 
 
+def _folder(path: str | None) -> str:
+    """A stored path with a slash at its end, which other writers may leave out."""
+    return folder(path) if path else ""
+
+
 class StoredPath(NamedTuple):
     """A path as the catalog has it."""
 
@@ -98,6 +103,6 @@ def stored_directories(database: Database) -> dict[int, StoredPath]:
     )
     found = {}
     for table_id, path, is_relative, schema_path, schema_is_relative in rows:
-        inside = StoredPath((schema_path or "") + (path or ""), schema_is_relative is None or bool(schema_is_relative))
-        found[table_id] = inside if is_relative else StoredPath(path, False)
+        schema = StoredPath(_folder(schema_path), schema_is_relative is None or bool(schema_is_relative))
+        found[table_id] = schema.of(_folder(path), bool(is_relative))
     return found

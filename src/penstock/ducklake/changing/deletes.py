@@ -20,6 +20,7 @@ from penstock.ducklake.files.delete_files import DeletableFile
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.reading.table_scan import FILE
 from penstock.ducklake.transaction import Transaction
+from penstock.errors import ConflictError
 from penstock.spark.expressions import has_subquery
 from penstock.spark.kept_rows import row_keeper
 
@@ -77,6 +78,8 @@ def removal_of_changed(
     target, scope = changing.target, changing.scan.scope
     database, at, table = scope.database, scope.at, target.info
     known = {file.id: file for file in deletable_files(database, table, at, changed.touched)}
+    if not changed.touched <= known.keys():
+        raise _moved(table)
     keeps = not is_provisional(table.id) and staged_deletes.keeps_deletes(transaction.catalog.database, table.id)
     limit = target.inlined_deletes if keeps else 0
     vectors = target.option("write_deletion_vectors") == "true"
@@ -89,7 +92,16 @@ def removal_of_changed(
     live = live_inlined_rows(database, table.id, at) if row_ids else {}
     inlined = {name: ids & row_ids for name, ids in live.items()}
     own = row_ids.difference(*inlined.values())
+    if not own <= staged_files.own_inlined(staging, table.id):
+        raise _moved(table)
     return Removal(whole_files, removed, known, inlined, own)
+
+
+def _moved(table: TableInfo) -> ConflictError:
+    return ConflictError(
+        f"rows of table {table.full_name} were written elsewhere by another writer while they were changed; repeat "
+        "what you did"
+    )
 
 
 def _expected(transaction: Transaction) -> int:

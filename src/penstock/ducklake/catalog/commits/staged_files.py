@@ -183,6 +183,12 @@ def remove_inlined(staging: Staging, table_id: int, rows: dict[str, set[int]]) -
             staging.log("inlined_delete", table_id)
 
 
+def own_inlined(staging: Staging, table_id: int) -> set[int]:
+    """The row ids that a transaction's own inlined rows of a table are shown by."""
+    first_new = staging.shown_row_ids.get(table_id, 0)
+    return {number for batch in staging.inlined.get(table_id, ()) for number in batch.row_ids(first_new).to_pylist()}
+
+
 def remove_own_inlined(staging: Staging, table_id: int, row_ids: Collection[int] | None) -> None:
     """Take back inlined rows that this transaction added to a table: all, or some by the row ids they are shown by."""
     kept = []
