@@ -170,7 +170,7 @@ CHANGES: dict[str, Callable[[Lake], Any]] = {
 
 @pytest.mark.parametrize(
     ("verb", "change"),
-    product(VERBS, CHANGES) if effort.is_full() else zip(VERBS, reversed(CHANGES), strict=True),
+    list(product(VERBS, CHANGES) if effort.is_full() else zip(VERBS, reversed(CHANGES), strict=True)),
 )
 def test_rows_that_moved_while_a_statement_looked_for_them(
     sqlite_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, verb: str, change: str

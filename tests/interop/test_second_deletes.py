@@ -184,15 +184,58 @@ def test_all_rows_go_after_it(catalog: Catalog, spark: SparkSession) -> None:
     assert_feeds(catalog, spark)
 
 
-def test_frames_of_older_snapshots_stay(file_catalog: Catalog, spark: SparkSession) -> None:
+@pytest.mark.parametrize("vectors", [False, True])
+def test_frames_of_older_snapshots_stay(file_catalog: Catalog, spark: SparkSession, vectors: bool) -> None:
     build(file_catalog)
     with attached(file_catalog, spark, data_inlining_row_limit=0) as lake:
+        lake.set_option("write_deletion_vectors", vectors)
         table = lake.table("t")
         table.delete("id < 5")
-        frame = table.read()
+        frame, feed = table.read(), table.changes(3)
         table.delete("id < 8")
-        assert frame.count() == 35
+        assert (frame.count(), feed.count()) == (35, 5)
         assert table.read().count() == 32
+
+
+def test_frames_of_a_transaction_stay_when_another_writer_was_faster(
+    sqlite_catalog: Catalog, spark: SparkSession
+) -> None:
+    build(sqlite_catalog)
+    with attached(sqlite_catalog, spark, data_inlining_row_limit=0) as lake, attached(sqlite_catalog, spark) as other:
+        lake.table("t").delete("id < 5")
+        with lake.transaction():
+            lake.table("t").delete("id < 8")
+            frame = lake.table("t").read()
+            other.create_table("u", "id BIGINT")
+        assert frame.count() == 32
+
+
+def test_an_interrupt_while_files_are_written_again(
+    sqlite_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from penstock.ducklake.catalog.commits import replaced_deletes
+
+    build(sqlite_catalog)
+    writing = replaced_deletes.write_dated_delete_file
+
+    def interrupted(*arguments: Any, **named: Any) -> None:
+        writing(*arguments, **named)
+        raise KeyboardInterrupt
+
+    with attached(sqlite_catalog, spark, data_inlining_row_limit=0) as lake, attached(sqlite_catalog, spark) as other:
+        lake.table("t").delete("id < 5")
+        before = files_of(sqlite_catalog)
+        monkeypatch.setattr(replaced_deletes, "write_dated_delete_file", interrupted)
+
+        def delete_slowly() -> None:
+            with lake.transaction():
+                lake.table("t").delete("id < 8")
+                other.create_table("u", "id BIGINT")
+
+        with pytest.raises(KeyboardInterrupt):
+            delete_slowly()
+        assert files_of(sqlite_catalog) == before
+        assert lake.table("t").read().count() == 35
 
 
 THEIRS = {
@@ -228,6 +271,31 @@ def test_penstock_was_first(postgres_catalog: Catalog, spark: SparkSession, kind
     with postgres_catalog.reference() as reference:
         assert sorted(reference.rows("SELECT *, rowid FROM t")) == expected
     assert_feeds(postgres_catalog, spark)
+
+
+OURS: dict[str, Callable[[Lake], Any]] = {
+    "inlined deletes": lambda lake: lake.table("t").delete("id IN (7, 8)"),
+    "flush": lambda lake: lake.flush_inlined_data(),
+}
+
+
+@pytest.mark.parametrize("times", [1, 2] if effort.is_full() else [2])
+@pytest.mark.parametrize("ours", OURS)
+def test_their_delete_file_beside_deletes_in_the_catalog(
+    postgres_catalog: Catalog, spark: SparkSession, ours: str, times: int
+) -> None:
+    build(postgres_catalog)
+    with postgres_catalog.reference(data_inlining_row_limit=5) as reference:
+        if times == 2:
+            reference.execute("DELETE FROM t WHERE id BETWEEN 30 AND 36")
+        reference.execute("DELETE FROM t WHERE id < 3", "BEGIN", "DELETE FROM t WHERE id BETWEEN 6 AND 20")
+        with attached(postgres_catalog, spark, data_inlining_row_limit=5) as lake:
+            OURS[ours](lake)
+            expected = sorted(map(tuple, lake.table("t").read(row_ids=True).collect()))
+        with pytest.raises(duckdb.Error, match=r"[Cc]onflict"):
+            reference.execute("COMMIT")
+    with postgres_catalog.reference() as reference:
+        assert sorted(reference.rows("SELECT *, rowid FROM t")) == expected
 
 
 @pytest.mark.parametrize(("times", "kind"), PAIRS)

@@ -63,3 +63,21 @@ def test_elsewhere_there_is_no_line(
         clock[0] += 60
         line.advance(10)
     assert capsys.readouterr().err == ""
+
+
+class Gone(Terminal):
+    """A terminal that hung up."""
+
+    def write(self, text: str) -> int:
+        raise OSError(5, "Input/output error")
+
+
+@pytest.mark.parametrize("terminal", [None, object(), Gone()])
+def test_a_terminal_that_is_no_more_stops_no_work(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch, terminal: object
+) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress("deleted", 10) as line:
+        clock[0] += 60
+        line.advance(10)
+    assert line.done == 10

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
@@ -11,7 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from penstock.spark.file_tasks import tasks_done
-from penstock.storage.progress import progress
+from penstock.storage.progress import is_terminal, progress
 
 _SECONDS = 1.0
 
@@ -19,7 +18,7 @@ _SECONDS = 1.0
 @contextmanager
 def job_progress(spark: SparkSession, tag: str, verb: str, files: int, size: int) -> Iterator[None]:
     """A progress line for the jobs with a tag, as long as the block runs. Without a terminal there is none."""
-    if not sys.stderr.isatty():
+    if not is_terminal():
         yield
         return
     ended = Event()
@@ -29,10 +28,10 @@ def job_progress(spark: SparkSession, tag: str, verb: str, files: int, size: int
             while not ended.wait(_SECONDS):
                 try:
                     done, all_tasks = tasks_done(spark, tag)
-                except Py4JError:  # of a context that has stopped
+                except (Py4JError, AttributeError, OSError):  # of a context that has stopped
                     return
                 if all_tasks:
-                    line.reach(done / all_tasks)
+                    line.reach(min(1.0, done / all_tasks))
 
         watcher = Thread(target=watch, name="penstock-progress", daemon=True)
         watcher.start()

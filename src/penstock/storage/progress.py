@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -43,7 +43,7 @@ class ProgressLine:
         """Leave the line, if there is one."""
         with self._lock:
             if self._shown is not None:
-                sys.stderr.write("\n")
+                _write("\n")
                 self._shown = None
 
     def text(self, seconds: float) -> str:
@@ -56,10 +56,23 @@ class ProgressLine:
 
     def _show(self, now: float) -> None:
         since = now - self._began if self._shown is None else now - self._shown + _SILENT_SECONDS - 1
-        if since > _SILENT_SECONDS and sys.stderr.isatty():
+        if since > _SILENT_SECONDS and is_terminal():
             self._shown = now
-            sys.stderr.write(f"\r{self.text(now - self._began)}\x1b[K")
-            sys.stderr.flush()
+            _write(f"\r{self.text(now - self._began)}\x1b[K")
+
+
+def is_terminal() -> bool:
+    """Whether somebody may be looking at standard error."""
+    try:
+        return sys.stderr is not None and sys.stderr.isatty()
+    except (AttributeError, OSError, ValueError):  # replaced by something else, or closed
+        return False
+
+
+def _write(text: str) -> None:
+    with suppress(OSError, ValueError, AttributeError):  # of a terminal that is gone: the work matters, not the line
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 @contextmanager

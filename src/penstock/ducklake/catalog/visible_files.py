@@ -106,7 +106,11 @@ class FileScope:
                 FROM {where} GROUP BY x.format, CASE WHEN x.encryption_key IS NULL THEN 0 ELSE 1 END ORDER BY 1, 2""",
             parameters,
         )
-        return [DeleteKind(r[0], bool(r[1]), int(r[2] or 0)) for r in rows]
+        kinds = {(r[0], bool(r[1])): int(r[2] or 0) for r in rows}
+        for format_, encrypted in list(kinds):
+            if format_ == "puffin":  # a later delete or flush puts a Parquet file in its place
+                kinds.setdefault(("parquet", encrypted), 0)
+        return [DeleteKind(*kind, count) for kind, count in kinds.items()]
 
     def delete_files(
         self, group: FileGroup, kinds: Sequence[DeleteKind], keep: Condition = EVERY_FILE

@@ -114,11 +114,12 @@ def stage_removal(transaction: Transaction, table: TableInfo, removal: Removal) 
     staging = transaction.staging
     ended = {item.file_id for item in removal.removed if item.all_rows and item.file_id is not None}
     staged_files.remove_files(staging, table, removal.whole_files | ended)
-    for item in removal.removed:
-        if item.delete is not None and item.file_id is not None:
-            staged_deletes.add_delete_file(
-                staging, table, removal.files[item.file_id], item.delete, _expected(transaction)
-            )
+    deletes = [
+        (removal.files[item.file_id], item.delete)
+        for item in removal.removed
+        if item.delete is not None and item.file_id is not None
+    ]
+    staged_deletes.add_delete_files(staging, table, deletes, _expected(transaction))
     few = [(item.file_id, item.positions) for item in removal.removed if item.file_id is not None and item.positions]
     if few:
         staged_deletes.add_inlined_deletes(staging, transaction.catalog.database, table.id, few)

@@ -105,7 +105,6 @@ def _attempt(database: Database, staging: Staging, info: CommitInfo) -> Snapshot
             committed_ids = _committed_ids(latest, staging)
             if prepared and prepared.committed_ids != committed_ids:
                 raise _MovedError
-            date_deletes(staging, committed_ids.snapshot)
             made = prepared.targets if prepared else None
             staging.attempted = _write(database, staging, info, latest, committed_ids, made)
         return staging.attempted
@@ -153,6 +152,7 @@ def _write(
         ("snapshot_id", "snapshot_time", "schema_version", "next_catalog_id", "next_file_id"),
         [(snapshot.id, snapshot.time, snapshot.schema_version, snapshot.next_catalog_id, snapshot.next_file_id)],
     )
+    date_deletes(staging, snapshot.id)  # nobody else can get the number any more
     row_ids = first_row_ids(database, staging)
     targets = inlined_targets(database, staging, committed_ids) if made is None else made
     if made is None:

@@ -49,7 +49,7 @@ def _is_there(database: Database, staging: Staging, made: Snapshot) -> bool:
 def _knows_files(database: Database, staging: Staging) -> bool | None:
     """Whether the catalog has a file that the transaction wrote; None if it wrote none."""
     for table in FILE_TABLES:
-        for row in staging.added.get(table, ()):
+        for row in staging.rows(table):
             if row["path_is_relative"]:  # no other transaction has files of these names
                 return bool(database.query(f"SELECT 1 FROM {table} WHERE path = ?", [row["path"]]))
     return None

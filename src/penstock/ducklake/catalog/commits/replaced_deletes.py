@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
-from penstock.ducklake.catalog.commits.staging import ReplacedDelete, Staging
+from penstock.ducklake.catalog.commits.staging import DELETE_FILES, ReplacedDelete, Staging
 from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.file_paths import SCHEDULE, StoredPath, stored_directories
 from penstock.ducklake.catalog.id_lists import id_lists
@@ -27,30 +28,35 @@ from penstock.ducklake.files.delete_files import (
     write_dated_delete_file,
 )
 from penstock.errors import ConflictError
+from penstock.storage.parquet import delete_written
 from penstock.storage.parquet.names import new_write_id
 
-_TABLE = "ducklake_delete_file"
 _WRITERS = 16
 
 
 def date_deletes(staging: Staging, snapshot: int) -> None:
     """Write the staged delete files anew that expected another number than the snapshot has."""
     late = [
-        (place, row, replaced)
-        for place, row in enumerate(staging.added.get(_TABLE, ()))
+        (row, replaced)
+        for row in staging.rows(DELETE_FILES)
         if (replaced := staging.replaced.get(row["delete_file_id"])) and replaced.expected not in (None, snapshot)
     ]
     if not late:
         return
-    write_id = new_write_id()
-    with ThreadPoolExecutor(_WRITERS) as pool:
-        writing = {place: pool.submit(_dated, row, replaced, snapshot, write_id) for place, row, replaced in late}
-    # All are noted before an error of one is raised: what was written goes with the transaction.
-    for place, _, replaced in late:
-        if writing[place].exception() is None:
-            staging.files.append(replaced.directory + writing[place].result().path)
-    for place, row, replaced in late:
-        staging.added[_TABLE][place] = {**row, **stored_delete(writing[place].result())}
+    write_id, pool = new_write_id(), ThreadPoolExecutor(_WRITERS)
+    try:
+        written = list(pool.map(lambda one: _dated(one[0], one[1], snapshot, write_id), late))
+        staging.files.extend(late[n][1].directory + delete.path for n, delete in enumerate(written))
+    except BaseException:
+        pool.shutdown(cancel_futures=True)
+        for directory in {replaced.directory for _, replaced in late}:
+            with suppress(OSError):  # what failed first is the news
+                delete_written(directory, write_id)
+        raise
+    finally:
+        pool.shutdown()
+    for (row, replaced), delete in zip(late, written, strict=True):
+        staging.dated[row["delete_file_id"]] = stored_delete(delete)
         staging.replaced[row["delete_file_id"]] = replace(replaced, expected=snapshot)
 
 
@@ -79,18 +85,18 @@ def _dated(row: Mapping[str, Any], replaced: ReplacedDelete, snapshot: int, writ
 
 def remove_replaced(database: Database, staging: Staging, snapshot: int) -> None:
     """Remove the rows of replaced delete files, which the snapshot has just ended, and schedule the files."""
-    staged = (row["delete_file_id"] for row in staging.added.get(_TABLE, ()))
+    staged = (row["delete_file_id"] for row in staging.added.get(DELETE_FILES, ()))
     ids = {staging.replaced[number].id for number in staged if number in staging.replaced}
     if not ids:
         return
     directories, now, scheduled = stored_directories(database), datetime.now(UTC), []
     for listed in id_lists(ids):
         where = f"delete_file_id IN ({listed}) AND end_snapshot = ?"
-        sql = f"SELECT delete_file_id, table_id, path, path_is_relative FROM {_TABLE} WHERE {where}"
+        sql = f"SELECT delete_file_id, table_id, path, path_is_relative FROM {DELETE_FILES} WHERE {where}"
         for number, table_id, path, is_relative in database.query(sql, [snapshot]):
             directory = directories.get(table_id, StoredPath("", True))
             scheduled.append((number, *directory.of(path, bool(is_relative)), now))
-        database.execute(f"DELETE FROM {_TABLE} WHERE {where}", [snapshot])
+        database.execute(f"DELETE FROM {DELETE_FILES} WHERE {where}", [snapshot])
     if len(scheduled) < len(ids):
         raise ConflictError(
             "delete files were replaced by another writer meanwhile; nothing was committed: read the lake again and "

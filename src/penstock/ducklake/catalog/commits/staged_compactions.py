@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from penstock.ducklake.catalog.catalog_tables import FILE_DETAILS
 from penstock.ducklake.catalog.commits.compacted_sources import CompactedSources, SourceState
 from penstock.ducklake.catalog.commits.removed_rows import removed_by_id
-from penstock.ducklake.catalog.commits.staged_deletes import add_delete_row, replace_delete_file
+from penstock.ducklake.catalog.commits.staged_deletes import add_delete_row, add_flushed_deletes
 from penstock.ducklake.catalog.commits.staged_files import add_compacted_file
 from penstock.ducklake.catalog.commits.staging import Staging
 from penstock.ducklake.catalog.compactable_files import CompactableFile
@@ -110,9 +110,8 @@ def stage_flushed_rows(
 
 def stage_flushed_deletes(staging: Staging, table: TableInfo, deletes: Iterable[FlushedDelete]) -> None:
     """Put delete files in the place of those that data files have and of their inlined deletes."""
-    for flushed in deletes:
-        replace_delete_file(staging, table, flushed.file, flushed.delete, flushed.first_snapshot, flushed.last_snapshot)
-        staging.log("deleted_from_table", table.id)
+    given = [(one.file, one.delete, one.first_snapshot, one.last_snapshot) for one in deletes]
+    add_flushed_deletes(staging, table, given)
 
 
 def _log(staging: Staging, kind: str, table_id: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from penstock.ducklake.catalog.commits.provisional_ids import is_provisional
@@ -22,44 +22,53 @@ def replaced_delete(staging: Staging, table: TableInfo, file: DeletableFile) -> 
     return ReplacedDelete(number, file.delete_begin or 0, file.path, table.path)
 
 
-def add_delete_file(
-    staging: Staging, table: TableInfo, file: DeletableFile, delete: WrittenDelete, snapshot: int
+def add_delete_files(
+    staging: Staging, table: TableInfo, deletes: Sequence[tuple[DeletableFile, WrittenDelete]], snapshot: int
 ) -> None:
-    """Add a delete file, in the place of the one that the data file has.
+    """Add delete files, in the place of those that the data files have.
 
-    If that one is committed, the new one tells `snapshot` as the number of what the transaction deletes.
+    Where those are committed, the new ones tell `snapshot` as the number of what the transaction deletes.
     """
-    replaced = replaced_delete(staging, table, file)
-    if replaced is None:
-        if file.delete_file_id is not None:
-            staging.end("ducklake_delete_file", delete_file_id=file.delete_file_id)
-        add_delete_row(staging, table.id, file.id, delete, staging.own)
-    else:
-        replace_delete_file(staging, table, file, delete, replaced.begin_snapshot, staging.own, snapshot)
-        # The extension looks for delete files that begin later than its transaction, which this one does not: without
-        # this note it would add another one beside it, and bring rows back.
-        staging.log("merge_adjacent", table.id)
-    staging.log("deleted_from_table", table.id)
-    # Without this note, the extension would keep deletes of the same rows in the catalog, and bring them back.
-    staging.log("inline_flush", table.id)
+    replaced = [replaced_delete(staging, table, file) for file, _ in deletes]
+    _end(staging, (file for file, _ in deletes))
+    for (file, delete), before in zip(deletes, replaced, strict=True):
+        if before is None:
+            add_delete_row(staging, table.id, file.id, delete, staging.own)
+        else:
+            number = add_delete_row(staging, table.id, file.id, delete, before.begin_snapshot, staging.own)
+            staging.replaced[number] = replace(before, expected=snapshot)
+    if deletes:
+        _log(staging, table.id)
 
 
-def replace_delete_file(
-    staging: Staging,
-    table: TableInfo,
-    file: DeletableFile,
-    delete: WrittenDelete,
-    first: int,
-    last: int,
-    expected: int | None = None,
+def add_flushed_deletes(
+    staging: Staging, table: TableInfo, deletes: Sequence[tuple[DeletableFile, WrittenDelete, int, int]]
 ) -> None:
-    """Put a delete file that tells snapshots, from the first to the last, in the place of the one there is, if any."""
-    replaced = replaced_delete(staging, table, file)
-    if file.delete_file_id is not None:
-        staging.end("ducklake_delete_file", delete_file_id=file.delete_file_id)
-    number = add_delete_row(staging, table.id, file.id, delete, first, last)
-    if replaced is not None:
-        staging.replaced[number] = replace(replaced, expected=expected)
+    """Add delete files that hold inlined deletes too, each with its first and last snapshot."""
+    replaced = [replaced_delete(staging, table, file) for file, *_ in deletes]
+    _end(staging, (file for file, *_ in deletes))
+    for (file, delete, first, last), before in zip(deletes, replaced, strict=True):
+        number = add_delete_row(staging, table.id, file.id, delete, first, last)
+        if before is not None:
+            staging.replaced[number] = before
+    if deletes:
+        _log(staging, table.id)
+
+
+def _end(staging: Staging, files: Iterable[DeletableFile]) -> None:
+    ids = {file.delete_file_id for file in files if file.delete_file_id is not None}
+    if ids:
+        staging.end("ducklake_delete_file", delete_file_id=ids)
+
+
+def _log(staging: Staging, table_id: int) -> None:
+    """Note deletes in files, so that the extension refuses its own beside them.
+
+    It looks for delete files that begin later than its transaction, which replaced ones and inlined deletes do not, and
+    knows of merges; and it keeps deletes of the same rows in the catalog, unless there was a flush.
+    """
+    for kind in ("deleted_from_table", "inline_flush", "merge_adjacent"):
+        staging.log(kind, table_id)
 
 
 def add_delete_row(
@@ -96,8 +105,7 @@ def add_inlined_deletes(
         for position in positions:
             staging.add(name, file_id=file_id, row_id=position, begin_snapshot=staging.own)
     staging.log("inlined_delete", table_id)
-    # Without this note, DuckDB would merge or rewrite the files at the same time, and lose the deletes.
-    staging.log("deleted_from_table", table_id)
+    _log(staging, table_id)
 
 
 def _make_inlined_delete_table(database: Database, name: str) -> None:

@@ -23,7 +23,7 @@ def end_rows(database: Database, staging: Staging, real: Real, which: str = "end
 
 def add_rows(database: Database, staging: Staging, table: str, real: Real, first_row_ids: Mapping[int, int]) -> None:
     """Add the rows of one catalog table. `real` gives the id for a provisional one; row ids count from the given."""
-    rows = staging.added.get(table, ())
+    rows = staging.rows(table)
     if rows:
         columns = TABLES[table].column_names if table in TABLES else tuple(rows[0])  # a table of inlined deletes
         database.insert(table, columns, _values(rows, columns, real, first_row_ids))

@@ -19,7 +19,8 @@ from penstock.ducklake.model.snapshots import Snapshot
 from penstock.schema.columns import Column
 from penstock.schema.statistics import ColumnStatistics
 
-FILE_TABLES = ("ducklake_data_file", "ducklake_delete_file")
+DELETE_FILES = "ducklake_delete_file"
+FILE_TABLES = ("ducklake_data_file", DELETE_FILES)
 CatalogRow = Mapping[str, Any]
 Where = Mapping[str, int | str | frozenset[int]]
 
@@ -112,6 +113,8 @@ class Staging:
     files: list[str] = field(default_factory=list)  # written by this transaction
     # The first row id of what is added to a table, as it is shown before the commit gives the real one.
     shown_row_ids: dict[int, int] = field(default_factory=dict)
+    # Delete files that were written anew when the snapshot got its number, for DataFrames made before that too.
+    dated: dict[int, CatalogRow] = field(default_factory=dict)
     attempted: Snapshot | None = None  # the snapshot that a commit wrote whole, so that only COMMIT was missing
 
     @property
@@ -146,7 +149,7 @@ class Staging:
 
     def unused_files(self) -> list[str]:
         """Files that were written and are not part of what is staged any more."""
-        used = {_file_name(row["path"]) for table in FILE_TABLES for row in self.added.get(table, ())}
+        used = {_file_name(row["path"]) for table in FILE_TABLES for row in self.rows(table)}
         return [path for path in self.files if _file_name(path) not in used]
 
     def copy(self) -> Staging:
@@ -168,7 +171,15 @@ class Staging:
             dict(self.replaced),
             list(self.files),
             self.shown_row_ids,
+            self.dated,
         )
+
+    def rows(self, table: str) -> Sequence[CatalogRow]:
+        """The rows that are added to a catalog table; those of delete files as these were written last."""
+        rows = self.added.get(table, ())
+        if table != DELETE_FILES or not self.dated:
+            return rows
+        return [{**row, **self.dated.get(row["delete_file_id"], {})} for row in rows]
 
     def add(self, table: str, **values: Any) -> None:
         """Add a row to a catalog table."""
