@@ -414,7 +414,7 @@ def test_flush(catalog: Catalog, spark: SparkSession, settings: str) -> None:
         [line] = lake.flush_inlined_data().collect()
         assert line.asDict() == {"schema_name": "main", "table_name": "t", "rows_flushed": 6}
         assert lake.current_snapshot().id == newest + 1
-        assert lake.current_snapshot().changes_made == "deleted_from_table:1,inline_flush:1"
+        assert lake.current_snapshot().changes_made == "deleted_from_table:1,inline_flush:1,merge_adjacent:1"
         assert our_feed(lake, newest) == before
         assert lake.flush_inlined_data().collect() == []
         assert lake.current_snapshot().id == newest + 1
@@ -533,3 +533,31 @@ def test_a_terminal_is_told_how_far_a_merge_is(
         lake.merge_adjacent_files()
     line = r"merge_adjacent_files: \d of 6 files, [\d.]+ \w+ of [\d.]+ KB, [\d.]+ \w+ a second"
     assert re.search(line, terminal.getvalue())
+
+
+@pytest.mark.parametrize("kind", ["postgres", "mysql"])
+def test_a_flush_waits_for_nobody_who_has_read_inlined_rows(
+    kind: str, request: pytest.FixtureRequest, spark: SparkSession
+) -> None:
+    """Emptied tables are forgotten, and dropped by a later flush, if nobody holds them then."""
+    catalog = request.getfixturevalue(f"{kind}_catalog")
+    with attached(catalog, spark, data_inlining_row_limit=10) as lake, attached(catalog, spark) as other:
+        table = lake.create_table("t", "id BIGINT")
+        for number in range(3):
+            table.append(spark.range(number, number + 1), by_name=True)
+            table.add_column(f"c{number} INT")
+        database, reading = lake._attachment.catalog.database, other._attachment.catalog.database
+        made = database.tables("ducklake_inlined_data_1_")
+        assert len(made) == 4
+        assert lake.flush_inlined_data().collect()[0].rows_flushed == 3
+        assert database.tables("ducklake_inlined_data_1_") == made
+        table.append(spark.sql("SELECT 9L, 1, 2, 3"))
+        with reading.consistent():
+            for name in made:
+                reading.query(f"SELECT * FROM {reading.identifier(name)}")
+            assert lake.flush_inlined_data().collect()[0].rows_flushed == 1
+            assert table.read().count() == 4
+        table.append(spark.sql("SELECT 10L, 1, 2, 3"))
+        lake.flush_inlined_data()
+        assert len(database.tables("ducklake_inlined_data_1_")) == 1
+        assert table.read().count() == 5

@@ -16,7 +16,7 @@ from penstock.delta.writing.file_bins import file_bins, live_size
 
 STRUCT = T.StructType([T.StructField("id", T.LongType()), T.StructField("at", T.TimestampType())])
 SCHEMA = TableSchema(STRUCT, ("at",))
-SAME = ("2026-01-02T03:04:05.000000Z", "2026-01-02 03:04:05", "2026-01-02 03:04:05.000000")
+SAME = ("2026-01-02T03:04:05.000000Z", "2026-01-02T03:04:05Z", "2026-01-02 03:04:05.000+00:00")
 VALUES = (None, "", *SAME, "1969-12-31T23:59:59.999999Z")
 
 
@@ -51,6 +51,13 @@ def test_the_same_value_in_other_words_is_the_same_partition() -> None:
     assert bin.partition == (SAME[0],)
     [bin] = file_bins([file(1, 1, None), file(2, 1, "")], SCHEMA, 10)
     assert bin.partition == (None,)
+
+
+def test_a_timestamp_without_a_zone_keeps_its_text() -> None:
+    """Spark reads it in the zone of its session: in UTC it would be another."""
+    texts = ["2026-01-02 03:04:05"] * 2 + ["2026-01-02 03:04:05.000000"] * 2 + list(SAME)
+    bins = file_bins([file(number, 1, at) for number, at in enumerate(texts)], SCHEMA, 10)
+    assert {(bin.partition, len(bin.files)) for bin in bins} == {((texts[0],), 2), ((texts[2],), 2), ((SAME[0],), 3)}
 
 
 def test_deleted_rows_do_not_weigh() -> None:

@@ -9,6 +9,7 @@ import shutil
 import sys
 import threading
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,12 +26,16 @@ import penstock.lance
 from penstock.lance.commits import namespace_commit, writer_lease
 from penstock.lance.commits.namespace_commit import NamespaceCommit
 from penstock.lance.commits.writer_lease import WRITER
+from penstock.lance.format.dataset_store import DatasetStore
+from penstock.lance.format.definition import NamespaceDefinition, new_definition
+from penstock.lance.format.field_ids import with_field_ids
 from penstock.lance.format.kept_versions import check_kept, version_at
-from penstock.lance.format.manifest import MANIFEST
+from penstock.lance.format.manifest import MANIFEST, Manifest
 from penstock.lance.writing import cleanup
+from penstock.lance.writing.creation import create_namespace
 from support.effort import tries
 from support.lance_judges import by_duckdb, by_pylance, check_manifest, client, in_order
-from support.lance_writers import NAME, Writer, data_files, stop
+from support.lance_writers import COLUMNS, NAME, SCHEMA, Writer, data_files, stop
 from support.processes import Child
 from support.stalled import Stalled
 
@@ -185,6 +190,94 @@ def test_leaves_that_others_have_deleted_are_not_in_the_way(writer: Writer) -> N
     shutil.rmtree(writer.leaf("CN"))
     assert [one.table for one in writer.clean_up(1)] == [f"{NAME}$country=US", MANIFEST]
     assert lance.dataset(writer.leaf("US")).count_rows() == 2
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+def test_leaves_that_another_program_has_made_anew_are_its_own(writer: Writer, dropped: bool) -> None:
+    """With fewer versions than ours had: they tell nothing of ours."""
+    for number in range(5):
+        writer.append(f"a{number}", [(number, "US"), (10 + number, "CN")])
+    leaf = writer.leaf("CN")
+    if dropped:
+        writer.delete("country = 'CN'")
+    schema = lance.dataset(leaf).schema
+    shutil.rmtree(leaf)
+    for number in range(3):
+        rows = pa.table([[90 + number], ["theirs"], ["CN"]], schema=schema)
+        lance.write_dataset(rows, leaf, mode="append" if number else "create")
+    assert f"{NAME}$country=CN" not in [one.table for one in writer.clean_up(1, dry_run=True)]
+    writer.clean_up(1)
+    assert [item["version"] for item in lance.dataset(leaf).versions()] == [1, 2, 3]
+
+
+def another_namespace(writer: Writer) -> NamespaceDefinition:
+    definition = new_definition(with_field_ids(SCHEMA), COLUMNS, ["country"])
+    create_namespace(DatasetStore.at(writer.root), "other", definition)
+    return definition
+
+
+def test_a_run_that_stops_is_finished_also_when_another_namespace_was_cleaned(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manifest's old versions name the leaves that were dropped."""
+    writer.append("a", [(1, "US"), (2, "CN")])
+    leaf = writer.leaf("CN")
+    writer.delete("country = 'CN'")
+    definition = another_namespace(writer)
+
+    def failing(*_: Any) -> None:
+        raise OSError("the disk is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cleanup, "_removed", failing)
+        with pytest.raises(OSError, match="the disk is gone"):
+            writer.clean_up(1)
+    cleanup.clean_up(writer.manifest, "other", definition, None, 1)
+    assert len(list(Path(leaf, "data").iterdir())) == 1
+    writer.clean_up(1)
+    assert list(Path(leaf, "data").iterdir()) == []
+    assert writer.ids() == [1]
+
+
+def test_two_namespaces_are_cleaned_at_once(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        writer.append(f"a{number}", [(number, "US"), (10 + number, "CN")])
+    writer.delete("country = 'CN'")
+    definition = another_namespace(writer)
+    entries, called = Manifest.entries, []
+
+    def late(self: Manifest, *arguments: Any, **named: Any) -> Any:
+        if not called:
+            called.append(True)
+            cleanup.clean_up(writer.manifest, "other", definition, None, 1)
+        return entries(self, *arguments, **named)
+
+    monkeypatch.setattr(Manifest, "entries", late)
+    assert writer.clean_up(1)
+    assert writer.ids() == [0, 1, 2]
+
+
+def test_a_writer_whose_version_of_the_manifest_is_gone_looks_again(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer.append("a", [(1, "US")])
+    writer.append("b", [(2, "US")])
+    late = Writer(writer.root)
+    scan = late.scan()
+    job, written = late.written(scan, "late", [(9, "CN")])
+    commit, done = Manifest.commit, []
+
+    def beaten(self: Manifest, *arguments: Any, **named: Any) -> Any:
+        if not done:
+            done.append(True)
+            writer.append("c", [(3, "US")])
+            writer.clean_up(1)
+        return commit(self, *arguments, **named)
+
+    monkeypatch.setattr(Manifest, "commit", beaten)
+    with suppress(penstock.PenstockError):  # told that its version is gone, or done
+        late.commit(scan, job, written)
+    assert set(writer.ids()) - {9} == {1, 2, 3}
 
 
 def test_namespaces_of_one_directory_share_the_manifest(spark: SparkSession, tmp_path: Path) -> None:

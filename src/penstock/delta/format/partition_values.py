@@ -38,6 +38,7 @@ _DECIMAL_TYPE = re.compile(r"decimal\((\d+), ?(\d+)\)")
 _MOST_DIGITS = 76  # more than any decimal has; a text with a huge exponent would else fill the memory
 _FIRST_DAY, _LAST_DAY = days_of(1), days_of(10_000) - 1
 _EPOCH = date(1970, 1, 1)
+_ZONE = re.compile(r"(Z|[+-]\d\d(:?\d\d)?)$", re.IGNORECASE)
 _ESCAPED_BYTES = re.compile(r"(\\u00[0-9A-Fa-f]{2})+")
 
 
@@ -80,6 +81,11 @@ def from_text(text: str | None, type_name: str) -> Scalar:
         raise InvalidError(
             f"the partition value {text!r} is no {type_name}: the log is damaged; remove its file and write it again"
         ) from error
+
+
+def is_zoneless(text: str | None, type_name: str) -> bool:
+    """Returns whether a text is that of an instant, and does not say in which zone."""
+    return type_name == "timestamp" and bool(text) and not _ZONE.search(text or "")
 
 
 def array_texts(array: pa.Array, type_name: str) -> pa.StringArray:

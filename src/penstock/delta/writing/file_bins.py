@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from penstock.delta.format.actions import AddFile
 from penstock.delta.format.file_statistics import record_count
-from penstock.delta.format.partition_values import from_text, to_text
+from penstock.delta.format.partition_values import from_text, is_zoneless, to_text
 from penstock.delta.format.schema import TableSchema
 
 PartitionTexts = tuple[str | None, ...]
@@ -35,9 +35,12 @@ def file_bins(files: Iterable[AddFile], schema: TableSchema, target: int) -> lis
 
 
 def partition_texts(file: AddFile, schema: TableSchema) -> PartitionTexts:
-    """Returns a file's partition values in the form that we write: other writers may write the same value otherwise."""
-    types = schema.partition_types
-    return tuple(to_text(from_text(file.partition_values.get(name), kind), kind) for name, kind in types.items())
+    """Returns a file's partition values in the form that we write: other writers may write the same value otherwise.
+
+    A timestamp without a zone stays as it is: Spark reads it in the zone of the session, others in UTC.
+    """
+    given = ((file.partition_values.get(name), kind) for name, kind in schema.partition_types.items())
+    return tuple(text if is_zoneless(text, kind) else to_text(from_text(text, kind), kind) for text, kind in given)
 
 
 def live_size(file: AddFile) -> int:

@@ -192,6 +192,6 @@ def _drop_inlined_tables(database: Database) -> None:
     for name, table_id in tables:
         if table_id < first_free and table_id not in known:
             try:
-                database.execute(f"DROP TABLE {database.identifier(name)}")
+                database.drop_table(name)
             except CatalogError as error:
                 _log.warning("table %s of the catalog is not needed any more and could not be dropped: %s", name, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -148,6 +149,22 @@ def inlined_tables(database: Database, table_id: int) -> list[tuple[str, int]]:
     )
     existing = database.existing([name for name, _ in rows])
     return [(name, begin) for name, begin in rows if name in existing]
+
+
+def forgotten_tables(database: Database, table_id: int) -> list[str]:
+    """Tables of inlined rows that a flush has emptied and forgotten: those of older schema versions than the known.
+
+    One of the newest version may be made by somebody who is about to name it in the catalog.
+    """
+    sql = "SELECT table_name, schema_version FROM ducklake_inlined_data_tables WHERE table_id = ?"
+    known: dict[str, int] = dict(database.query(sql, [table_id]))
+    prefix = f"ducklake_inlined_data_{table_id}_"
+    found = []
+    for name in sorted(database.tables(prefix) - known.keys()):
+        version = re.match(r"\d+", name.removeprefix(prefix))
+        if version and int(version[0]) < max(known.values(), default=0):
+            found.append(name)
+    return found
 
 
 def inlined_delete_table(database: Database, table_id: int) -> str | None:

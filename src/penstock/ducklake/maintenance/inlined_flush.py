@@ -19,7 +19,12 @@ from penstock.ducklake.catalog.commits.staged_compactions import (
 )
 from penstock.ducklake.catalog.compactable_files import CompactableTable, compactable_table, inlined_positions
 from penstock.ducklake.catalog.id_lists import id_lists
-from penstock.ducklake.catalog.inlined_rows import InlinedTable, inlined_delete_name, tables_of_inlined_rows
+from penstock.ducklake.catalog.inlined_rows import (
+    InlinedTable,
+    forgotten_tables,
+    inlined_delete_name,
+    tables_of_inlined_rows,
+)
 from penstock.ducklake.catalog.objects import current_partition_spec
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.maintenance.compaction import compaction_transaction, repeated
@@ -50,15 +55,21 @@ def flush_inlined_data(attachment: Attachment, tables: Sequence[TableInfo]) -> l
 
 
 def _flush(attachment: Attachment, info: TableInfo) -> int:
+    database = attachment.catalog.database
     with compaction_transaction(attachment, _VERB) as transaction:
-        table = compactable_table(transaction.catalog.database, info)
+        base = At(transaction.staging.base.id)
+        if not database.query(f"SELECT 1 FROM ducklake_table WHERE table_id = {info.id} AND {base.visible()}"):
+            return 0  # dropped since it was listed
+        forgotten = forgotten_tables(database, info.id)
+        table = compactable_table(database, info)
         target = write_target(transaction, info, attachment.options)
         flush = _Flush(attachment, transaction, table, target, new_write_id())
         flush.deletes()
-        rows, emptied = flush.rows()
-    for name in emptied:
-        with suppress(CatalogError):  # of a user who may not drop: an empty table that nobody knows does no harm
-            attachment.catalog.database.execute(f"DROP TABLE {attachment.catalog.database.identifier(name)}")
+        rows = flush.rows()
+    # Those of earlier flushes: of this one's, somebody may be about to read.
+    for name in forgotten:
+        with suppress(CatalogError):  # of a user who may not drop, or while somebody reads: it does no harm
+            database.drop_table(name)
     return rows
 
 
@@ -99,11 +110,11 @@ class _Flush:
             count = sum(counts[int(number)] for number in listed.split(", "))
             staging.removed.append(RemovedRows(inlined_delete_name(info.id), f"file_id IN ({listed})", count))
 
-    def rows(self) -> tuple[int, list[str]]:
-        """Flush the inlined rows. Returns how many, and the catalog's tables that are not needed any more."""
+    def rows(self) -> int:
+        """Flush the inlined rows, and forget the catalog's tables that hold none any more. Returns how many rows."""
         database, info, staging = self.transaction.catalog.database, self.table.info, self.transaction.staging
         tables = tables_of_inlined_rows(database, info.id, self.table.history.columns)
-        total, emptied = 0, []
+        total = 0
         for place, inlined in enumerate(tables):
             spec = current_partition_spec(database, At(inlined.begin_snapshot), info.id)
             counted = _Counted(inlined.batches(database, self.table.base))
@@ -116,8 +127,7 @@ class _Flush:
             if place < len(tables) - 1 and (files or staging.changes) and self._is_emptied(inlined.name):
                 registered = f"table_name = '{inlined.name}'"
                 staging.removed.append(RemovedRows("ducklake_inlined_data_tables", registered, 1))
-                emptied.append(inlined.name)
-        return total, emptied
+        return total
 
     def _is_emptied(self, name: str) -> bool:
         database = self.transaction.catalog.database

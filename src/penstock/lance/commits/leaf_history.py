@@ -58,6 +58,8 @@ def leaf_history(dataset: LanceDataset, since: int) -> list[LeafStep]:
     """The steps that led from a version to the dataset, the newest first, without what a restored version took back."""
     from lance import LanceOperation
 
+    if dataset.version < since:  # another program has made it anew
+        return [LeafStep(dataset.version, None)]
     newest_first = _transactions(dataset, dataset.version - since)
     found: list[LeafStep] = []
     version = dataset.version

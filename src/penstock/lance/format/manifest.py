@@ -92,11 +92,16 @@ class Manifest:
         """All versions that there are, whoever made them, the oldest first."""
         return sorted(_times(self._dataset()))
 
-    def entries(self, versions: Iterable[int]) -> list[ManifestEntry]:
-        """The different entries that objects have in some versions."""
+    def entries(self, versions: Iterable[int], *, missing_ok: bool = False) -> list[ManifestEntry]:
+        """The different entries that objects have in some versions; some may have been cleaned up meanwhile."""
         found: pa.Table | None = None
         for version in versions:
-            rows = self.state(version).rows.select(_ENTRY)
+            try:
+                rows = self.state(version).rows.select(_ENTRY)
+            except NotFoundError:
+                if not missing_ok:
+                    raise
+                continue
             together = rows if found is None else pa.concat_tables([found, rows])
             found = together.group_by(_ENTRY).aggregate([])
         return [] if found is None else [_entry(row) for row in found.to_pylist()]
@@ -145,7 +150,10 @@ class Manifest:
         try:
             base = self.store.dataset(MANIFEST, state.version)
             return int(LanceDataset.commit(base, transaction, max_retries=0, storage_options=options).version)
-        except CommitConflictError as error:
+        except (CommitConflictError, ValueError, OSError) as error:
+            if not isinstance(error, CommitConflictError) and state.version in self.versions():
+                raise
+            # Another writer was first; or, if the version that this one began with is gone, also cleaned up since.
             for file in (file for fragment in fragments for file in fragment.files):
                 delete_file(f"{uri}/data/{file.path}")
             raise ManifestChangedError(str(error)) from None

@@ -11,7 +11,7 @@ from penstock.lance.commits.namespace_commit import NamespaceCommit, begin_commi
 from penstock.lance.commits.writer_lease import WRITER, new_writer_id
 from penstock.lance.format.dataset_store import DatasetStore
 from penstock.lance.format.definition import NamespaceDefinition
-from penstock.lance.format.kept_versions import OLDEST_VERSION
+from penstock.lance.format.kept_versions import CLEANED_VERSION, OLDEST_VERSION
 from penstock.lance.format.manifest import Manifest
 from penstock.lance.writing.unneeded_versions import UnneededVersions, oldest_kept, unneeded_versions
 
@@ -81,6 +81,7 @@ def _cleaned(
     commit.lease.change_manifest(lambda root: ([root.with_properties({OLDEST_VERSION: str(oldest)})], []))
     *leaves, shared = unneeded_versions(manifest, commit.state, commit.name, commit.definition, oldest)
     removed = commit.for_each(leaves, lambda one: _removed(commit, one))
+    commit.lease.change_manifest(lambda root: ([root.with_properties({CLEANED_VERSION: str(oldest)})], []))
     # Last, for the old versions of the manifest name the leaves that were dropped.
     removed.append(_removed(commit, shared))
     return [one for one in removed if one.versions or one.bytes]

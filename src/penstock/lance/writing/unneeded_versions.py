@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.lance.commits.leaf_history import leaf_history
 from penstock.lance.format.dataset_store import DatasetStore
 from penstock.lance.format.definition import ENABLED, NamespaceDefinition
-from penstock.lance.format.kept_versions import oldest_version
+from penstock.lance.format.kept_versions import cleaned_version, oldest_version
 from penstock.lance.format.leaves import Leaf, leaf_from_entry
 from penstock.lance.format.manifest import MANIFEST, Manifest, ManifestChange, ManifestEntry, ManifestState
 
@@ -84,13 +84,14 @@ def unneeded_versions(
         elif entry.location is not None:
             kept.untouched.add(entry.location)
     before = [change.version for change in _published(changes, name) if change.version < oldest]
-    dropped = _dropped_leaves(manifest.entries(before), name, definition, kept)
+    dropped = _dropped_leaves(manifest.entries(before, missing_ok=True), name, definition, kept)
     for location, object_id in sorted(kept.object_ids.items()):
         dataset = None if location in kept.untouched else manifest.store.find(location)
         if dataset is not None:  # else it is another program's, or gone, which adopt() is for
             # Those between two needed ones stay: a writer that began with the older looks at what was done since.
-            first = min(kept.needed[location])
-            yield UnneededVersions(object_id, location, tuple(one for one in _versions(dataset) if one < first))
+            first, there = min(kept.needed[location]), _versions(dataset)
+            if first in there:  # else another program has made it anew
+                yield UnneededVersions(object_id, location, tuple(one for one in there if one < first))
     for leaf in dropped:
         yield from _of_dropped_leaf(manifest.store, leaf)
     first = min(_oldest_versions(changes, state, name, oldest))
@@ -142,4 +143,4 @@ def _oldest_versions(changes: Sequence[ManifestChange], state: ManifestState, na
     }
     for entry in state.entries():
         if entry.kind == "namespace" and entry.properties.get(ENABLED) == "true" and entry.object_id != name:
-            yield oldest_version(entry) or created.get(entry.object_id, 0)
+            yield cleaned_version(entry) or created.get(entry.object_id, 0)

@@ -100,6 +100,10 @@ class Database(ABC):
         with self._opened(), self._explained():
             self._execute(sql, self._adapted(parameters))
 
+    def drop_table(self, table: str) -> None:
+        """Drop a table that nobody needs; an error, and soon, where somebody is still reading it."""
+        self.execute(f"DROP TABLE {self.identifier(table)}")
+
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Insert rows in bulk; they are stored as the extension stores them.
 

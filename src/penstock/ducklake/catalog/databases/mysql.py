@@ -75,6 +75,9 @@ class MysqlDatabase(ServerDatabase):
         except pymysql.MySQLError as error:
             raise self._unreachable(error) from None
 
+    def _set_lock_wait(self, seconds: int | None) -> None:
+        self._query(f"SET SESSION lock_wait_timeout = {'DEFAULT' if seconds is None else seconds}", ())
+
     def _use(self, schema: str, create: bool) -> None:
         """What others call a schema is a database here."""
         known = "SELECT 1 FROM information_schema.schemata WHERE schema_name = ?"

@@ -54,13 +54,18 @@ class PostgresDatabase(ServerDatabase):
             self._connection.execute("SET TimeZone = 'UTC'")
             self._connection.execute("SET IntervalStyle = 'postgres'")
             # The server may not know for long that a client is gone which held what others wait for.
-            unset = "current_setting('lock_timeout') = '0'"
-            self._connection.execute(f"SELECT set_config('lock_timeout', '{_LOCK_SECONDS}s', false) WHERE {unset}")
+            [(given,)] = self._query("SELECT current_setting('lock_timeout')", ())
+            self._lock_timeout = given if given != "0" else f"{_LOCK_SECONDS}s"
+            self._set_lock_wait(None)
             if self.options.read_only:
                 self._connection.execute("SET default_transaction_read_only = on")
             [(self._schema,)] = self._query("SELECT current_schema()", ())
         except psycopg.Error as error:
             raise self._unreachable(error) from None
+
+    def _set_lock_wait(self, seconds: int | None) -> None:
+        wait = self._lock_timeout if seconds is None else f"{seconds}s"
+        self._query("SELECT set_config('lock_timeout', ?, false)", (wait,))
 
     def _conninfo(self) -> str:
         """The location and the parameters; for what neither says, libpq looks at its environment."""

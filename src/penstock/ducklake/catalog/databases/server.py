@@ -13,6 +13,7 @@ from penstock.ducklake.catalog.location import Location, redact, secrets_in
 from penstock.errors import AttachError, CatalogError
 
 _Answer = TypeVar("_Answer")
+_DROP_SECONDS = 1
 _SECRET_PARAMETERS = ("password", "passwd", "pw", "sslpassword", "oauth_client_secret")
 
 
@@ -47,6 +48,20 @@ class ServerDatabase(Database):
     @abstractmethod
     def _needed_right(self, error: Exception) -> str:
         """Who may not do what, and the statement that allows it."""
+
+    @abstractmethod
+    def _set_lock_wait(self, seconds: int | None) -> None:
+        """How long a statement may wait for others; None for as long as usual."""
+
+    def drop_table(self, table: str) -> None:
+        # Somebody's open transaction may have read it, and go on for hours: nobody shall wait for that.
+        with self._opened():
+            self._set_lock_wait(_DROP_SECONDS)
+            try:
+                super().drop_table(table)
+            finally:
+                with suppress(*self.errors):  # of a connection that broke; the next one is as usual
+                    self._set_lock_wait(None)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
