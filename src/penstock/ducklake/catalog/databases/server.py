@@ -56,7 +56,8 @@ class ServerDatabase(Database):
     def drop_table(self, table: str) -> None:
         # Somebody's open transaction may have read it, and go on for hours: nobody shall wait for that.
         with self._opened():
-            self._set_lock_wait(_DROP_SECONDS)
+            with self._explained():
+                self._set_lock_wait(_DROP_SECONDS)
             try:
                 super().drop_table(table)
             finally:
