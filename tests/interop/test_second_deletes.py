@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import penstock
 from penstock import Lake
+from penstock.ducklake.catalog.commits import replaced_deletes
 from penstock.ducklake.changing import deletes
 from support import effort
 from support.catalogs import Catalog, DuckDBCatalog
@@ -129,13 +130,21 @@ def test_another_writer_was_faster(catalog: Catalog, spark: SparkSession) -> Non
     assert_feeds(catalog, spark)
 
 
+@pytest.mark.parametrize(
+    ("written", "error"),
+    [(False, OSError("the disk is full")), (True, KeyboardInterrupt("stop"))],
+    ids=["a full disk", "an interrupt"],
+)
 def test_a_file_that_cannot_be_written_again(
-    file_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    file_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, written: bool, error: BaseException
 ) -> None:
-    from penstock.ducklake.catalog.commits import replaced_deletes
+    """Before the file is there, or after it: nothing is committed, and nothing is left."""
+    writing = replaced_deletes.write_dated_delete_file
 
-    def fails(*_: object, **__: object) -> None:
-        raise OSError("the disk is full")
+    def fails(*arguments: Any, **named: Any) -> None:
+        if written:
+            writing(*arguments, **named)
+        raise error
 
     build(file_catalog)
     with attached(file_catalog, spark, data_inlining_row_limit=0) as lake, attached(file_catalog, spark) as other:
@@ -148,7 +157,7 @@ def test_a_file_that_cannot_be_written_again(
                 lake.table("t").delete("id < 8")
                 other.create_table("u", "id BIGINT")
 
-        with pytest.raises(OSError, match="disk is full"):
+        with pytest.raises(type(error), match=str(error)):
             delete_slowly()
         assert files_of(file_catalog) == before
         assert lake.table("t").read().count() == 35
@@ -208,34 +217,6 @@ def test_frames_of_a_transaction_stay_when_another_writer_was_faster(
             frame = lake.table("t").read()
             other.create_table("u", "id BIGINT")
         assert frame.count() == 32
-
-
-def test_an_interrupt_while_files_are_written_again(
-    sqlite_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from penstock.ducklake.catalog.commits import replaced_deletes
-
-    build(sqlite_catalog)
-    writing = replaced_deletes.write_dated_delete_file
-
-    def interrupted(*arguments: Any, **named: Any) -> None:
-        writing(*arguments, **named)
-        raise KeyboardInterrupt
-
-    with attached(sqlite_catalog, spark, data_inlining_row_limit=0) as lake, attached(sqlite_catalog, spark) as other:
-        lake.table("t").delete("id < 5")
-        before = files_of(sqlite_catalog)
-        monkeypatch.setattr(replaced_deletes, "write_dated_delete_file", interrupted)
-
-        def delete_slowly() -> None:
-            with lake.transaction():
-                lake.table("t").delete("id < 8")
-                other.create_table("u", "id BIGINT")
-
-        with pytest.raises(KeyboardInterrupt):
-            delete_slowly()
-        assert files_of(sqlite_catalog) == before
-        assert lake.table("t").read().count() == 35
 
 
 THEIRS = {
