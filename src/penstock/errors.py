@@ -32,5 +32,9 @@ class InvalidError(PenstockError):
     """An input that cannot be done: a name that is taken, a value of the wrong type, an illegal change."""
 
 
+class AlreadyExistsError(InvalidError):
+    """A name that is taken by another schema, table, view or macro."""
+
+
 class ConflictError(PenstockError):
     """Another writer changed the same thing since this transaction began; nothing was committed."""

@@ -137,6 +137,33 @@ def test_delta_spark_reads_and_continues_what_penstock_writes(
         assert in_order(made.read().where(where).collect()) == found, where
 
 
+@pytest.mark.parametrize("materialized", [True, False])
+def test_delta_spark_reads_what_penstock_compacts(
+    spark: SparkSession, judge: DeltaSpark, tmp_path: Path, materialized: bool
+) -> None:
+    made = penstock.delta.create(
+        str(tmp_path / "t"),
+        SCHEMA,
+        partitioned_by=PARTITIONED_BY,
+        materialize_partition_columns=materialized,
+        spark=spark,
+    )
+    rows = spark.createDataFrame(hostile_rows(), made.schema)
+    for _ in range(3):
+        made.append(rows.coalesce(1))
+    judge.sql(f"ALTER TABLE {table(made.path)} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    judge.sql(f"INSERT INTO {table(made.path)} SELECT * FROM {table(made.path)} WHERE id < 9")
+    judge.sql(f"DELETE FROM {table(made.path)} WHERE id IN (2, 5) AND f IS NOT NULL")
+    before, newest, files = judge.rows(made.path), made.version, made.files().count()
+    assert made.compact() == newest + 1
+    assert made.files().count() < files
+    assert judge.rows(made.path) == before
+    check_same(judge, made, 1, newest, newest + 1)
+    judge.sql(f"DELETE FROM {table(made.path)} WHERE id = 7")
+    judge.sql(f"OPTIMIZE {table(made.path)}")
+    check_same(judge, made, newest + 1, made.version)
+
+
 @pytest.mark.parametrize(("mapping", "vectors", "policy"), [("name", True, "v2"), ("id", False, "classic")])
 def test_penstock_reads_and_continues_what_delta_spark_writes(
     spark: SparkSession, judge: DeltaSpark, tmp_path: Path, mapping: str, vectors: bool, policy: str

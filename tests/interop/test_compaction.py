@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from penstock.ducklake.lake import Lake
+from penstock.lake import Lake
 from penstock.spark import job_progress
 from penstock.storage import progress
 from support.catalogs import Catalog

@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.ducklake.changing import deletes
-from penstock.ducklake.lake import Lake
 from penstock.ducklake.maintenance import compaction, inlined_flush
 from penstock.errors import ConflictError
+from penstock.lake import Lake
 from support import effort
 from support.catalogs import Catalog
 from support.reference import Reference

@@ -9,11 +9,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.catalogs import Catalog, MySQLCatalog
-from support.compare import assert_same_tables
+from support.compare import assert_history, assert_same_tables, record
 from support.lake_samples import PRIMITIVES, create_table, insert_rows, storable_in_mysql
 from support.reference import Reference
 from support.servers import MariaDBServer
 from support.writers import Writer
+from support.writing import attached
 
 NO_JOINS = "only simple deletes"
 
@@ -101,3 +102,34 @@ def test_inlined_tables_of_commits_that_are_not_there_yet(
         own.append("t", 8)
     with mysql_catalog.reference() as reference:
         assert reference.rows("FROM t ORDER BY id") == [(7,), (8,)]
+
+
+def test_flush_of_rows_and_deletes_that_only_penstock_can_change(
+    mysql_catalog: MySQLCatalog, spark: SparkSession
+) -> None:
+    """The extension inlines no nested rows there and flushes nothing, but shows what was flushed, at every snapshot."""
+    rows = "SELECT id, concat('a\\'b/=%$ 🦆', id) AS name, double(if(id % 2 = 0, 'nan', '-0.0')) AS f FROM range({})"
+    with attached(mysql_catalog, spark, data_inlining_row_limit=10) as lake:
+        table = lake.create_table("t", "id BIGINT, name STRING, f DOUBLE")
+        table.append(spark.sql(rows.format("4")))
+        table.append(spark.sql(rows.format("100, 200")))
+        table.delete("id IN (1, 103)")
+        table.update({"name": "''"}, "id IN (2, 150)")
+        table.add_column("late DATE DEFAULT DATE'1969-12-31'")
+        table.append(spark.sql("SELECT 7L, NULL, NULL, DATE'9999-12-31'"))
+    with mysql_catalog.reference() as reference:
+        history = record(reference, "t")
+    assert_history(mysql_catalog, spark, history)
+    with attached(mysql_catalog, spark) as lake:
+        newest = lake.current_snapshot().id
+        told = sorted(map(repr, lake.table("t").changes(0, newest).collect()))
+        [line] = lake.flush_inlined_data().collect()
+        assert line.rows_flushed == 7, "rows that were deleted since are part of history"
+        assert sorted(map(repr, lake.table("t").changes(0, newest).collect())) == told
+        assert lake.flush_inlined_data().collect() == []
+        for name in lake._attachment.catalog.database.tables("ducklake_inlined_data_1_"):
+            assert lake._attachment.catalog.database.query(f"SELECT count(*) FROM {name}") == [(0,)], name
+    with mysql_catalog.reference() as reference:
+        shown = record(reference, "t")
+        assert {key: shown[key] for key in history} == history
+    assert_history(mysql_catalog, spark, history)

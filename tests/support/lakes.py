@@ -172,6 +172,11 @@ def statistics_text(cell: Cell, type: Type, upper: bool) -> str | None:
     return cell.text
 
 
+def _junk(type: Type) -> list[str]:
+    """Texts that are no values of a type. Of times, infinite ones are: such a bound would not be junk, but a lie."""
+    return [text for text in JUNK if "infinity" not in text or type.order not in (Order.DATE, Order.TIMESTAMP)]
+
+
 def damaged(draw: st.DrawFn, row: tuple[Any, ...], type: Type) -> tuple[Any, ...] | None:
     """A row as a foreign writer may leave it: without some of its values, or with text that is none."""
     harm = draw(
@@ -193,7 +198,7 @@ def damaged(draw: st.DrawFn, row: tuple[Any, ...], type: Type) -> tuple[Any, ...
         case "nan":
             nan = None
         case "junk low" if not text:
-            low = draw(st.sampled_from(JUNK))
+            low = draw(st.sampled_from(_junk(type)))
         case "junk high" if not text:
-            high = draw(st.sampled_from(JUNK))
+            high = draw(st.sampled_from(_junk(type)))
     return file, table, id, values, nulls, low, high, nan

@@ -14,7 +14,7 @@ def files_read(frame: DataFrame) -> dict[str, int]:
     jframe.collectToPython()
     counts: dict[str, int] = {}
     for scan in _scans(jframe.queryExecution().executedPlan()):
-        name = str(scan.relation().location())
+        name = str(scan.relation().location()).partition(" at snapshot")[0]
         counts[name] = counts.get(name, 0) + scan.metrics().apply("numFiles").value()
     return counts
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import select
+import selectors
 import socket
 import threading
 from typing import Literal
@@ -47,9 +47,13 @@ class BreakingProxy:
             threading.Thread(target=self._serve, args=(client, server), daemon=True).start()
 
     def _serve(self, client: socket.socket, server: socket.socket) -> None:
-        with client, server:
+        # Not `select`, which takes no numbers of sockets over 1023: a process that has run thousands of tests has more.
+        with client, server, selectors.DefaultSelector() as waiting:
+            for one in (client, server):
+                waiting.register(one, selectors.EVENT_READ)
             while True:
-                for sender in select.select([client, server], [], [])[0]:
+                for key, _ in waiting.select():
+                    sender = client if key.fileobj is client else server
                     data = sender.recv(1 << 16)
                     if not data or (sender is client and self._is_the_end(data, server)):
                         return

@@ -18,6 +18,7 @@ from penstock.ducklake.model.options import effective_value
 from penstock.ducklake.model.snapshots import Snapshot, Version, version_number
 from penstock.ducklake.transaction import Shown, Transaction
 from penstock.errors import InvalidError, NotFoundError
+from penstock.spark.java_classes import current_thread
 from penstock.spark.versions import instant
 
 
@@ -41,6 +42,8 @@ class Attachment:
         self._read_only = read_only
         self._retries = retries or RetryPolicy()
         self._thread = threading.local()
+        self._open: list[Transaction] = []
+        self._by_java_thread: dict[int, Transaction] | None = None  # once Spark asks for tables: see `answer_spark`
         self._pinned = pinned(self) if pinned else None
 
     def __repr__(self) -> str:
@@ -49,12 +52,23 @@ class Attachment:
     @contextmanager
     def transaction(self, info: CommitInfo) -> Iterator[Transaction]:
         """A transaction of this thread, which ends with the block if it has not ended before."""
+        with self.resumed(self.begun(info)) as transaction:
+            yield transaction
+
+    def begun(self, info: CommitInfo) -> Transaction:
+        """A transaction that is nobody's yet: see `resumed`."""
         if self._active is not None:
             raise InvalidError("this thread is inside a transaction of this lake already; end that one first")
         self.check_writable()
-        transaction = Transaction(self.catalog, info, self._retries, self._note_commit)
+        return Transaction(self.catalog, info, self._retries, self._note_commit)
+
+    @contextmanager
+    def resumed(self, transaction: Transaction) -> Iterator[Transaction]:
+        """A transaction as this thread's, which ends with the block if it has not ended before."""
+        self._open.append(transaction)
         try:
             self._thread.active = transaction
+            self._note_thread(transaction)
             yield transaction
             if transaction.is_open:
                 transaction.commit()
@@ -64,6 +78,54 @@ class Attachment:
             raise
         finally:
             self._thread.active = None
+            self._open.remove(transaction)
+            self._forget_thread(transaction)
+
+    def answer_spark(self) -> None:
+        """From now on note which thread of the JVM a transaction belongs to: SQL is asked on that one."""
+        if self._by_java_thread is not None:
+            return
+        others = [transaction for transaction in self._open if transaction is not self._active]
+        if others:
+            raise InvalidError(
+                f"{self!r} is inside a transaction of another thread, which SQL would not see; end it, or register "
+                "the lake before it begins"
+            )
+        self._by_java_thread = {}
+        if self._active is not None:
+            self._note_thread(self._active)
+
+    def _note_thread(self, transaction: Transaction) -> None:
+        if self._by_java_thread is not None:
+            self._by_java_thread[current_thread(self.spark)] = transaction
+
+    def _forget_thread(self, transaction: Transaction) -> None:
+        noted = self._by_java_thread or {}
+        for thread in [thread for thread, of in noted.items() if of is transaction]:
+            del noted[thread]
+
+    @contextmanager
+    def lent(self, transaction: Transaction) -> Iterator[None]:
+        """A transaction as this thread's, which does not end with the block."""
+        before, self._thread.active = self._active, transaction
+        try:
+            yield
+        finally:
+            self._thread.active = before
+
+    @contextmanager
+    def called_by(self, java_thread: int) -> Iterator[None]:
+        """Lends this thread the transaction of another one, which it works for.
+
+        Spark asks for tables and rows on a Python thread of py4j's, not on that of the caller; but it asks on the
+        thread of the JVM that belongs to the caller's.
+        """
+        before, self._thread.active = self._active, (self._by_java_thread or {}).get(java_thread)
+        self._thread.caller = java_thread
+        try:
+            yield
+        finally:
+            self._thread.active = before
 
     @contextmanager
     def statement(self) -> Iterator[Transaction]:
@@ -126,6 +188,16 @@ class Attachment:
         shown = self.shown()
         schemas = objects.schemas(shown.database, shown.at, shown.data_path)
         return next((schema.id for schema in schemas if schema.name.lower() == name.lower()), None)
+
+    @property
+    def caller(self) -> int:
+        """The JVM's thread that this one works for: see `called_by`."""
+        return int(self._thread.caller)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether this thread is inside a transaction, or works for one that is."""
+        return self._active is not None
 
     @property
     def _active(self) -> Transaction | None:

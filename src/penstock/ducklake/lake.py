@@ -1,4 +1,4 @@
-"""One attached DuckLake."""
+"""One attached DuckLake, in Python's own words."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
+from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -28,8 +29,8 @@ _SETTINGS = "catalog_type string, extension_version string, data_path string"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Lake(LakeMaintenance):
-    """A DuckLake: its tables, snapshots and options. Made by `penstock.attach`; close it, or use it in a `with`.
+class DuckLake(LakeMaintenance):
+    """A DuckLake: its tables, snapshots and options.
 
     Verbs that change something return the snapshot they made, and None inside a transaction, whose commit makes it.
     Each raises a `ConflictError` where another writer changed the same thing meanwhile, an `InvalidError` where the
@@ -40,7 +41,7 @@ class Lake(LakeMaintenance):
         """The location, without its secrets."""
         return repr(self._attachment)
 
-    def __enter__(self) -> Lake:
+    def __enter__(self) -> Self:
         """The lake, which the end of the block closes."""
         return self
 

@@ -287,7 +287,7 @@ class LakeDefinition:
         """
         return self.set_view_tags(name, comment=comment)
 
-    def set_view_tags(self, name: str, **tags: str | None) -> Snapshot | None:
+    def set_view_tags(self, name: str, /, **tags: str | None) -> Snapshot | None:
         """Sets tags of a view.
 
         Args:

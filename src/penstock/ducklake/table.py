@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 
-from penstock.ducklake.changing import deletes, updates
+from penstock.ducklake.changing import deletes, overwritten_partitions, updates
 from penstock.ducklake.changing.merge_keys import On
 from penstock.ducklake.changing.target_rows import as_columns
 from penstock.ducklake.changing.target_table import target_table
@@ -146,6 +146,32 @@ class Table(TableMaintenance):
         with self._attachment.statement() as transaction:
             self._remove(transaction, where)
             self._insert(transaction, df, by_name, distribution)
+        return transaction.snapshot
+
+    def overwrite_partitions(
+        self, df: DataFrame, *, by_name: bool = False, distribution: Distribution = "auto"
+    ) -> Snapshot | None:
+        """Puts the rows of a DataFrame in the place of all rows of the partitions that they are in.
+
+        Other partitions stay as they are. Of a table without partitions all rows go.
+
+        Args:
+            df: The rows, which may be read from this table.
+            by_name: As for `append`.
+            distribution: As for `append`.
+
+        Returns:
+            The snapshot; inside a transaction, None.
+
+        Raises:
+            InvalidError: Columns or values do not fit the table's, or a NULL is where none may be.
+            UnsupportedError: Spark cannot compute a default, or write a type.
+        """
+        with self._attachment.statement() as transaction:
+            table = target_table(self._attachment, transaction, self._info(transaction.shown()))
+            overwritten_partitions.overwrite_partitions(
+                transaction, table, df, by_name=by_name, distribution=distribution
+            )
         return transaction.snapshot
 
     def delete(self, where: str | SparkColumn | None = None) -> Snapshot | None:

@@ -296,7 +296,7 @@ class TableDefinition(ABC):
         """
         return self.set_tags(comment=comment)
 
-    def set_tags(self, **tags: str | None) -> Snapshot | None:
+    def set_tags(self, /, **tags: str | None) -> Snapshot | None:
         """Sets tags of the table.
 
         Args:
@@ -309,7 +309,7 @@ class TableDefinition(ABC):
             definitions.set_table_tags(transaction, self._info(transaction.shown()), tags)
         return transaction.snapshot
 
-    def set_column_tags(self, name: str, **tags: str | None) -> Snapshot | None:
+    def set_column_tags(self, name: str, /, **tags: str | None) -> Snapshot | None:
         """Sets tags of a column; its comment is the tag `comment`.
 
         Args:

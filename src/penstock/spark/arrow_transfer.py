@@ -13,7 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.spark.expressions import spark_quoted
-from penstock.spark.jvm import can_change_sessions, catalyst_column, catalyst_expression, in_session_with, java_class
+from penstock.spark.java_classes import java_class
+from penstock.spark.jvm import can_change_sessions, catalyst_column, catalyst_expression, in_session_with
 
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"

@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.errors import InvalidError
 from penstock.schema.columns import Column, find_column
-from penstock.spark.jvm import java_class
+from penstock.spark.java_classes import java_class
 from penstock.spark.types import shown_type
 
 # What the error of a value that does not fit begins with, so that the driver finds the message in Spark's own.

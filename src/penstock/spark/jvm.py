@@ -1,12 +1,9 @@
-"""Compiles Penstock's few Java classes in the driver's JVM, with the compiler that Spark ships for its own code."""
+"""Reaches into the driver's JVM: Penstock's own classes there, and what Spark shows of its plans to Java alone."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
-from importlib.resources import files
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column as SparkColumn
@@ -15,12 +12,13 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.types import StructType
 
+from penstock.spark.java_classes import class_loader, java_class
 from penstock.spark.planning_errors import FAILED, note_error
 
 _SOURCES = ("PlanningException", "FilterText", "CatalogFileIndex", "FollowFilters")
+_CATALYST = "org.apache.spark.sql.catalyst"
+STATEMENT = "_penstock_statement"  # see StatementNames.java
 _EXPRESSIONS = "org.apache.spark.sql.classic.ExpressionUtils"
-_loaders: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-_lock = threading.Lock()
 
 
 class _Function:
@@ -69,34 +67,10 @@ def java_type(spark: SparkSession, schema: StructType) -> Any:
     return java_class(spark, "org.apache.spark.sql.types.DataType").fromJson(schema.json())
 
 
-def java_class(spark: SparkSession, name: str) -> Any:
-    """A class of the driver's JVM by its full name.
-
-    Written as `jvm.org.apache...`, the JVM would look for a class `org` in each of Spark's JARs first, then for
-    `org.apache`: two milliseconds every time.
-    """
-    return getattr(spark._jvm, name)
-
-
 def _new(spark: SparkSession, name: str) -> Any:
     gateway: Any = spark.sparkContext._gateway
-    constructor = _loader(spark).loadClass(name).getConstructors()[0]
+    constructor = class_loader(spark, "penstock.spark.java", _SOURCES).loadClass(name).getConstructors()[0]
     return constructor.newInstance(gateway.new_array(java_class(spark, "java.lang.Object"), 0))
-
-
-def _loader(spark: SparkSession) -> Any:
-    """The class loader that holds the compiled classes; each class sees those before it."""
-    gateway: Any = spark.sparkContext._gateway
-    with _lock:
-        if gateway not in _loaders:
-            loader = java_class(spark, "java.lang.Thread").currentThread().getContextClassLoader()
-            for name in _SOURCES:
-                compiler = java_class(spark, "org.codehaus.janino.SimpleCompiler")()
-                compiler.setParentClassLoader(loader)
-                compiler.cook(files("penstock.spark.java").joinpath(f"{name}.java").read_text())
-                loader = compiler.getClassLoader()
-            _loaders[gateway] = loader
-        return _loaders[gateway]
 
 
 def filter_text(frame: DataFrame, predicate: SparkColumn) -> str:
@@ -145,9 +119,27 @@ def in_own_session(frame: DataFrame) -> DataFrame:
     return _in_session(frame, frame.sparkSession._jsparkSession)
 
 
+def frame_of_plan(frame: DataFrame, plan: Any) -> DataFrame:
+    """A DataFrame of a plan, in the session of another one."""
+    return _of_plan(frame, frame.sparkSession._jsparkSession, plan)
+
+
 def _in_session(frame: DataFrame, session: Any) -> DataFrame:
+    return _of_plan(frame, session, query_execution(frame).analyzed())
+
+
+def _of_plan(frame: DataFrame, session: Any, plan: Any) -> DataFrame:
     datasets = java_class(frame.sparkSession, "org.apache.spark.sql.classic.Dataset")
-    return ClassicDataFrame(datasets.ofRows(session, query_execution(frame).analyzed()), frame.sparkSession)
+    return ClassicDataFrame(datasets.ofRows(session, plan), frame.sparkSession)
+
+
+def qualified(frame: DataFrame, name: str) -> DataFrame:
+    """A DataFrame by a name, as `alias`; and by a longer one, `_penstock_statement.NAME`, which nothing else has."""
+    spark = frame.sparkSession
+    qualifier = spark._jvm.PythonUtils.toSeq([STATEMENT])  # type: ignore[union-attr]
+    identifier = java_class(spark, f"{_CATALYST}.AliasIdentifier")(name, qualifier)
+    plan = query_execution(frame).analyzed()
+    return frame_of_plan(frame, java_class(spark, f"{_CATALYST}.plans.logical.SubqueryAlias")(identifier, plan))
 
 
 def query_execution(frame: DataFrame) -> Any:

@@ -9,7 +9,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
 from penstock.spark.file_tasks import original_errors
-from penstock.spark.jvm import in_own_session, java_class, query_execution
+from penstock.spark.java_classes import java_class
+from penstock.spark.jvm import in_own_session, query_execution
 
 Keep = Callable[[DataFrame], DataFrame]
 

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.errors.exceptions import captured
 
 FAILED = "\x01"  # an answer that begins with it is an error
-_CLASS = "penstock.PlanningException"
+_CLASSES = ("penstock.PlanningException", "penstock.sql.LakeException")
 _NUMBER = re.compile(r" \[(\d+)\]$")
 _MOST_NOTED = 256  # some never come back: those of a query in a thread of the JVM's own
 _DEEPEST_CAUSE = 32
@@ -37,7 +37,7 @@ def _original(java_error: Any) -> Exception | None:
     for _ in range(_DEEPEST_CAUSE):
         if java_error is None:
             return None
-        if java_error.getClass().getName() == _CLASS:
+        if java_error.getClass().getName() in _CLASSES:
             found = _NUMBER.search(java_error.getMessage())
             return _noted.get(int(found[1])) if found else None
         java_error = java_error.getCause()

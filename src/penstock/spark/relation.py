@@ -8,7 +8,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, LongType, StringType, StructType, TimestampType
 
-from penstock.spark.jvm import java_class, java_type
+from penstock.spark.java_classes import java_class
+from penstock.spark.jvm import java_type
 from penstock.storage.paths import to_uri
 
 # Spark's reader fills a column of this name with the row's number in its file. `_metadata.row_index` is the same number

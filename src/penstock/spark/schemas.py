@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column, check_names
 from penstock.schema.types import Type, parse_type
-from penstock.spark.jvm import java_class
+from penstock.spark.java_classes import java_class
 
 DUCKLAKE_TYPE = "ducklake.type"
 COMMENT = "comment"

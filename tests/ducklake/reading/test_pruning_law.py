@@ -65,9 +65,10 @@ def rows(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Itera
         for keys in ("s", "year(ts), month(ts), day(ts)", "bucket(3, i), b", "day, bucket(2, s)", "hour(tz), u"):
             lake.execute(f"ALTER TABLE t SET PARTITIONED BY ({keys})", f"INSERT INTO t {_select(3, 12)}")
         lake.execute("DELETE FROM t WHERE i = 7 AND s = 'a'")
-    with penstock.attach(catalog.uri, read_only=True, spark=spark) as lake:
+    with penstock.attach(catalog.uri, read_only=True, name="law", spark=spark) as lake:
         table = lake.table("t")
         whole = table.read(row_ids=True).localCheckpoint()
+        whole.createOrReplaceTempView("whole")
         yield Rows(table, whole)
 
 
@@ -118,6 +119,30 @@ def test_pruned_equals_unpruned(rows: Rows, spark: SparkSession, time_zone: str)
         law()
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+SHAPES = (
+    "SELECT rowid FROM {t} WHERE {p}",
+    "SELECT x.rowid FROM {t} x LEFT ANTI JOIN (SELECT rowid FROM {t} WHERE {p}) y ON x.rowid = y.rowid",
+    "SELECT x.rowid FROM (SELECT rowid, i FROM {t} WHERE {p}) x JOIN {t} y ON x.i <=> y.i AND x.rowid <> y.rowid",
+    "SELECT rowid FROM {t} WHERE i >= (SELECT min(i) FROM {t} WHERE {p}) OR s IN (SELECT s FROM {t} WHERE {p})",
+)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_pruned_by_name_equals_unpruned(rows: Rows, spark: SparkSession, shape: str) -> None:
+    """The same for plain SQL: tables by their names, in joins and subqueries."""
+
+    @settings(max_examples=tries(6, 150), deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+    @given(predicates)
+    def law(predicate: str) -> None:
+        pruned, whole = (
+            sorted(row.rowid for row in spark.sql(shape.format(t=table, p=predicate)).collect())
+            for table in ("law.main.t", "whole")
+        )
+        assert pruned == whole
+
+    law()
 
 
 def test_pruning_happens(rows: Rows) -> None:

@@ -99,7 +99,7 @@ def test_a_killed_append_leaves_what_was_published_and_the_next_writer_works(wri
     assert sorted(by_pylance(writer.root, NAME)) == leaves
     began = time.monotonic()
     writer.append("next", [(200, "US"), (201, "new")])
-    assert (time.monotonic() - began > LEASE) == (WRITER in root.properties)
+    assert time.monotonic() - began > LEASE or WRITER not in root.properties
     expected = sorted([*expected, (200, "next", "US"), (201, "next", "new")])
     assert writer.rows() == expected
     writer.append("later", [(300, "CN")])

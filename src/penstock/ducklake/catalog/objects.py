@@ -130,6 +130,13 @@ def column_tags(database: Database, at: At, table_id: int, column_id: int) -> di
     return _tags(database, sql, [table_id, column_id])
 
 
+def column_comments(database: Database, at: At, table_id: int) -> dict[int, str]:
+    """The comments of a table's columns and fields, by their ids."""
+    sql = f"""SELECT column_id, "value" FROM ducklake_column_tag
+              WHERE table_id = ? AND "key" = 'comment' AND {at.visible()}"""
+    return {column_id: value for column_id, value in database.query(sql, [table_id]) if value is not None}
+
+
 def _tags(database: Database, sql: str, parameters: list[int]) -> dict[str, str | None]:
     quoted = sql.replace("SELECT key, value", 'SELECT "key", "value"')
     return {key: value for key, value in database.query(quoted, parameters) if value is not None}

@@ -18,6 +18,7 @@ from penstock.ducklake.model.files import DataFile, DeleteFile, DeleteKind, File
 from penstock.ducklake.model.objects import ColumnVersion
 from penstock.ducklake.model.snapshot_changes import parse_changes
 from penstock.errors import ConflictError, PenstockError, StaleReadError
+from penstock.partitioning import PartitionSpec
 from penstock.schema.columns import Column
 from penstock.storage.paths import resolve
 
@@ -301,6 +302,31 @@ def table_sizes(database: Database, at: At) -> dict[int, tuple[int, int, int, in
         for table_id, count, size in database.query(sql):
             sizes.setdefault(table_id, [0, 0, 0, 0])[place : place + 2] = [count, int(size)]
     return {table_id: (row[0], row[1], row[2], row[3]) for table_id, row in sizes.items()}
+
+
+def partitions_of_files(
+    database: Database, at: At, table_id: int, spec: PartitionSpec
+) -> dict[int, tuple[str | None, ...]]:
+    """The partition of each data file that was written under a partitioning: the values of its key, in order."""
+    rows = database.query(
+        f"""SELECT v.data_file_id, v.partition_key_index, v.partition_value
+            FROM ducklake_file_partition_value v JOIN ducklake_data_file f ON f.data_file_id = v.data_file_id
+            WHERE f.table_id = ? AND f.partition_id = ? AND {at.visible("f")}""",
+        [table_id, spec.partition_id],
+    )
+    found: dict[int, dict[int, str | None]] = {}
+    for file, place, value in rows:
+        found.setdefault(file, {})[place] = value
+    places = [field.key_index for field in spec.fields]
+    return {file: tuple(values.get(place) for place in places) for file, values in found.items()}
+
+
+def table_size(database: Database, at: At, table_id: int) -> tuple[int, int]:
+    """The rows and bytes of a table's data files; deleted rows still count, and rows of the catalog do not."""
+    sql = f"""SELECT coalesce(sum(record_count), 0), coalesce(sum(file_size_bytes), 0)
+              FROM ducklake_data_file WHERE table_id = ? AND {at.visible()}"""
+    [(rows, size)] = database.query(sql, [table_id])
+    return int(rows), int(size)
 
 
 def listed_files(database: Database, table_id: int, table_path: str, at: At) -> list[tuple[Any, ...]]:

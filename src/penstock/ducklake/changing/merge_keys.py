@@ -18,7 +18,8 @@ from penstock.ducklake.reading.table_scan import ROW_ID, TARGET_NAME
 from penstock.errors import InvalidError, NotFoundError
 from penstock.schema.columns import Column, find_column
 from penstock.spark.expressions import spark_quoted
-from penstock.spark.jvm import catalyst_column, java_class, query_execution
+from penstock.spark.java_classes import java_class
+from penstock.spark.jvm import STATEMENT, catalyst_column, query_execution
 
 _MOST_VALUES = 64  # that are listed one by one
 _NESTED = (T.StructType, T.ArrayType)
@@ -92,7 +93,9 @@ def join_keys(joined: DataFrame) -> list[JoinKey]:
     target, source = found.get()._2(), found.get()._3()
     return [
         JoinKey(
-            catalyst_column(spark, target.apply(i)), catalyst_column(spark, source.apply(i)), str(target.apply(i).sql())
+            catalyst_column(spark, target.apply(i)),
+            catalyst_column(spark, source.apply(i)),
+            str(target.apply(i).sql()).replace(f"{STATEMENT}.", ""),
         )
         for i in range(target.size())
     ]

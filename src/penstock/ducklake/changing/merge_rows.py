@@ -31,7 +31,7 @@ from penstock.predicates.implication import Anything, Implication
 from penstock.schema.columns import Column, find_column
 from penstock.spark.column_assignment import assigned_values
 from penstock.spark.expressions import spark_quoted
-from penstock.spark.jvm import filter_text
+from penstock.spark.jvm import filter_text, qualified
 from penstock.spark.kept_rows import Keep
 from penstock.spark.types import has_nanoseconds
 
@@ -79,13 +79,13 @@ class Merging:
 
     @cached_property
     def _keys(self) -> list[JoinKey]:
-        return join_keys(self.target.frame.join(self.source.alias(SOURCE_NAME), self.on))
+        return join_keys(self.target.frame.join(qualified(self.source, SOURCE_NAME), self.on))
 
     @cached_property
     def _source_summary(self) -> SourceSummary:
         """What the source says about the rows of the table that it can match."""
         needed = self.inserts or not self.in_case("not matched by source")
-        return source_summary(self.source.alias(SOURCE_NAME), self._keys if needed else ())
+        return source_summary(qualified(self.source, SOURCE_NAME), self._keys if needed else ())
 
     def matchable(self) -> Implication:
         """What is true of every row of the table that the source can match, as the catalog can look for such rows."""
@@ -102,7 +102,7 @@ class Merging:
         Only files that can match are read, unless there are clauses for rows that do not.
         """
         everything = bool(self.in_case("not matched by source"))
-        frame, source, summary = self.target.frame, self.source.alias(SOURCE_NAME), self._source_summary
+        frame, source, summary = self.target.frame, qualified(self.source, SOURCE_NAME), self._source_summary
         self._refuse_second_matches(self._keys)
         rows = frame if everything or summary.possible is None else frame.where(summary.possible)
         joined = rows.join(self._hinted(source, summary.rows), self.on, "left" if everything else "inner")
@@ -138,7 +138,7 @@ class Merging:
     def new_rows(self, matched: DataFrame) -> DataFrame:
         """The source's rows that match nothing, as rows of the table."""
         clauses = self.in_case("not matched")
-        rest = self.source.join(matched, SOURCE, "left_anti").alias(SOURCE_NAME)
+        rest = qualified(self.source.join(matched, SOURCE, "left_anti"), SOURCE_NAME)
         chosen = rest.withColumn(_CLAUSE, _chosen(clauses)).where(F.col(_CLAUSE).isNotNull())
         cases = [self._inserted(chosen, clause) for clause in clauses.values()]
         values = [_by_clause(dict(zip(clauses, values, strict=True))) for values in zip(*cases, strict=True)]
@@ -184,12 +184,14 @@ class Merging:
     def _refuse_second_matches(self, keys: Sequence[JoinKey]) -> None:
         """An error if two rows of the source would change the same row of the table."""
         clauses = self.in_case("matched", "not matched by source")
-        suspects = rows_with_repeated_keys(self.source.alias(SOURCE_NAME), keys) if self.in_case("matched") else None
+        suspects = (
+            rows_with_repeated_keys(qualified(self.source, SOURCE_NAME), keys) if self.in_case("matched") else None
+        )
         if suspects is None:
             return
         possible = source_summary(suspects, keys).possible
         rows = self.target.frame if possible is None else self.target.frame.where(possible)
-        joined = rows.join(suspects.alias(SOURCE_NAME), self.on).withColumn(_CLAUSE, _chosen(clauses))
+        joined = rows.join(qualified(suspects, SOURCE_NAME), self.on).withColumn(_CLAUSE, _chosen(clauses))
         shown = F.concat_ws(", ", *(F.concat(F.lit(f"{k.text} = "), k.target.cast("string")) for k in keys))
         again = (
             joined.where(F.col(_CLAUSE).isNotNull())
@@ -210,7 +212,7 @@ class Merging:
 
 def check_merge(table: str, target: TargetRows, source: DataFrame, on: SparkColumn, clauses: Sequence[Clause]) -> None:
     """Raise errors of names and types before anything runs; they tell of no columns but those that the caller knows."""
-    given = source.alias(SOURCE_NAME)
+    given = qualified(source, SOURCE_NAME)
     try:
         both = target.named.join(given, on)
     except AnalysisException as error:

@@ -17,6 +17,7 @@ from penstock.ducklake.reading.table_scan import FILE, ROW_ID, TARGET_NAME, Tabl
 from penstock.errors import InvalidError
 from penstock.schema.columns import Column, find_column
 from penstock.spark.expressions import as_column, spark_quoted
+from penstock.spark.jvm import qualified
 from penstock.spark.types import has_nanoseconds
 
 ROW = "_penstock_row"
@@ -40,7 +41,8 @@ class TargetRows:
         """An empty frame with what conditions and values may name, so that Spark's errors tell of nothing else."""
         own = [T.StructField(ROW_ID, T.LongType())] if has_row_id(self.columns) else []
         fields = [*self.frame.schema.fields[: len(self.columns)], *own]
-        return self.frame.sparkSession.createDataFrame([], T.StructType(fields)).alias(TARGET_NAME)
+        empty = self.frame.sparkSession.createDataFrame([], T.StructType(fields))
+        return qualified(empty, TARGET_NAME)
 
     def unchanged(self) -> list[SparkColumn]:
         """The values of the columns as they are."""
@@ -76,7 +78,7 @@ def target_rows(scan: TableScan, contents: TableContents) -> TargetRows:
         frame = frame.select(*shown, ROW, FILE, POSITION, *full)
     if has_row_id(columns):
         frame = frame.withColumn(ROW_ID, F.col(ROW))
-    return TargetRows(frame.alias(TARGET_NAME), columns)
+    return TargetRows(qualified(frame, TARGET_NAME), columns)
 
 
 def has_row_id(columns: Sequence[Column]) -> bool:

@@ -10,6 +10,7 @@ from penstock.ducklake.model.files import FileGroup
 from penstock.ducklake.reading.file_planner import FilePlanner
 from penstock.ducklake.reading.table_scan import ROW_ID, TARGET_NAME, TableContents, TableScan, row_id
 from penstock.schema.columns import find_column
+from penstock.spark.jvm import qualified
 from penstock.spark.pushdown import FilterRecorder
 
 
@@ -26,7 +27,7 @@ def pushed_filters(
     found = []
     numbers = [row_id().alias(ROW_ID)] if scan.row_ids and find_column(scan.layout.columns, ROW_ID) is None else []
     for branch in scan.rows(group, contents, recorded):
-        branch.frame.select(*branch.shown, *numbers).alias(TARGET_NAME).where(predicate).collect()
+        qualified(branch.frame.select(*branch.shown, *numbers), TARGET_NAME).where(predicate).collect()
         recorder = next(recorder for planner, recorder in recorders if planner is branch.planner)
         found.append((branch.planner, json.dumps(recorder.filters or [])))
     return found

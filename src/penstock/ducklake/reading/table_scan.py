@@ -265,7 +265,10 @@ class TableScan:
     def _index(
         self, answer: Callable[[str], str], constants: T.StructType, derived: Mapping[str, str], group: FileGroup
     ) -> Any:
-        return file_index(self.spark, answer, constants, derived, group.size_in_bytes, f"ducklake {self.table_name}")
+        told = (
+            f"ducklake {self.table_name} at snapshot {self.scope.at.version}, {group.file_count} files before pruning"
+        )
+        return file_index(self.spark, answer, constants, derived, group.size_in_bytes, told)
 
     def _shown(self, column: Column, reading: Reading, mapped: MappedReading | None) -> SparkColumn:
         from_path = mapped.shown(column) if mapped else None

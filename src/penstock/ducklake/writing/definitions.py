@@ -14,7 +14,7 @@ from penstock.ducklake.model.schema_evolution import column_rows
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.duckdb_macros import check_macro, check_query
 from penstock.ducklake.writing.table_schemas import NewTable
-from penstock.errors import InvalidError, NotFoundError
+from penstock.errors import AlreadyExistsError, InvalidError, NotFoundError
 from penstock.partitioning import partition_fields
 
 
@@ -25,7 +25,9 @@ def create_schema(transaction: Transaction, name: str, *, if_not_exists: bool) -
     if existing is None:
         staged_schemas.create_schema(transaction.staging, name)
     elif not if_not_exists:
-        raise InvalidError(f"schema {existing.name} already exists; choose another name, or pass if_not_exists=True")
+        raise AlreadyExistsError(
+            f"schema {existing.name} already exists; choose another name, or pass if_not_exists=True"
+        )
 
 
 def drop_schema(transaction: Transaction, name: str, *, if_exists: bool, cascade: bool) -> None:
@@ -189,7 +191,7 @@ def create_macro(
     schema = _schema(transaction, schema_name)
     for existing in find_macros(transaction, name, kinds.pop()):
         if not replace:
-            raise InvalidError(f"macro {name} already exists; choose another name, or pass replace=True")
+            raise AlreadyExistsError(f"macro {name} already exists; choose another name, or pass replace=True")
         _drop_macro(transaction, existing)
     staged_schemas.create_macro(transaction.staging, schema, macro_name, implementations)
 
@@ -249,7 +251,7 @@ def _require_free(transaction: Transaction, schema: Schema, name: str) -> None:
     views = {v.name.lower(): "view" for v in _views(transaction) if v.schema == schema.name}
     taken = {**views, **tables}.get(name.lower())
     if taken:
-        raise InvalidError(f"{taken} {schema.name}.{name} already exists; drop it first, or choose another name")
+        raise AlreadyExistsError(f"{taken} {schema.name}.{name} already exists; drop it first, or choose another name")
 
 
 def _require_name(name: str, kind: str) -> None:

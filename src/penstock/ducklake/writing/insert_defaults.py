@@ -29,7 +29,7 @@ from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
 from penstock.spark.column_assignment import writer_type
-from penstock.spark.jvm import java_class
+from penstock.spark.java_classes import java_class
 from penstock.spark.types import shown_type
 from penstock.spark.versions import session_time_zone
 from penstock.storage.duckdb_sql import duckdb_type, text_literal

@@ -150,7 +150,13 @@ public class CatalogFileIndex implements FileIndex {
     return scala.jdk.javaapi.CollectionConverters.asScala((List) list).toSeq();
   }
 
-  public Seq rootPaths() { return seq(new ArrayList()); }
+  /** No paths: EXPLAIN prints them, so that it tells the table and its snapshot. */
+  public Seq rootPaths() {
+    ArrayList told = new ArrayList();
+    told.add(new Path((String) null, (String) null, description));
+    return seq(told);
+  }
+
   public String[] inputFiles() { return new String[0]; }
   public void refresh() {}
   public long sizeInBytes() { return sizeInBytes; }
