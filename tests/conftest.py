@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
         use_memory_disk()
 
 
-INTEROP = Path(__file__).parent / "interop"
+INTERPRETED_TESTS = [Path(__file__).parent / name for name in ("interop", "sql")]
 _SERVERS = {"postgres", "mysql"}
 _SERVER_FIXTURES = {f"{kind}_{what}" for kind in _SERVERS for what in ("server", "catalog")}
 
@@ -144,10 +144,11 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
 
 @pytest.fixture(autouse=True)
 def _interpreted(request: pytest.FixtureRequest) -> None:
-    """Interop tests are about files and catalogs: Spark compiles their queries if they ask, and with `--full`."""
+    """Tests of files and statements are not about speed: Spark compiles queries if they ask, and with `--full`."""
     if "spark" in request.fixturenames:
         asked = request.node.get_closest_marker("compiled") is not None
-        interpreted = INTEROP in request.path.parents and not asked and not effort.is_full()
+        within = any(folder in request.path.parents for folder in INTERPRETED_TESTS)
+        interpreted = within and not asked and not effort.is_full()
         interpret(request.getfixturevalue("spark"), interpreted)
 
 

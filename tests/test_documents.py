@@ -95,11 +95,11 @@ def test_the_architecture_calls_things_by_their_names() -> None:
 
 def test_what_is_not_there_is_found() -> None:
     readme = ROOT / "README.md"
-    assert list(missing_files("see `ducklake/attach.py`, docs/reading.md and `ducklake/detach.py`")) == [
+    assert list(missing_files("see `ducklake/lake.py`, docs/reading.md and `ducklake/detach.py`")) == [
         "ducklake/detach.py"
     ]
     assert list(missing_folders("`ducklake/catalog/`, `tests/nowhere/` and your `data/`")) == ["tests/nowhere/"]
-    assert is_known("penstock.ducklake.attach.attach")
+    assert is_known("penstock.ducklake.lake.DuckLake")
     assert is_known("penstock.lance.create")
     assert not is_known("penstock.ducklake.attach.detach")
     assert not is_known("penstock.oracle")

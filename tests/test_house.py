@@ -22,6 +22,9 @@ ROOMS = {
     "lance": ("format", "commits", "reading", "writing", "namespace_maintenance", "namespace"),
     "delta": ("format", "log", "reading", "writing", "table"),
 }  # fmt: skip
+# Ways in, which only the public face knows of.
+DOORS = ("sql",)
+FACE = ("attach", "lake", "session")
 PURE = ("version", "errors", "schema", "predicates", "partitioning")
 ENGINES = ("pyspark", "py4j", "duckdb", "sqlite3", "psycopg", "pymysql", "lance", "deltalake")
 MOST_LINES = 450
@@ -78,6 +81,24 @@ def test_formats_do_not_import_each_other() -> None:
         if inside(other)[0] in FORMATS and inside(other)[0] != inside(name)[0]
     ]
     assert wrong == []
+
+
+def test_only_the_public_face_knows_the_doors() -> None:
+    wrong = [
+        (name, other)
+        for name in MODULES
+        if inside(name)[:1] and inside(name)[0] not in (*DOORS, *FACE)
+        for other in ours(name)
+        if inside(other)[0] in (*DOORS, *FACE)
+    ]
+    assert wrong == []
+    assert not [
+        (name, other)
+        for name in MODULES
+        if inside(name)[:1] == ("sql",)
+        for other in ours(name)
+        if inside(other)[0] in ("lance", "delta", *FACE)
+    ]
 
 
 @pytest.mark.parametrize("format", FORMATS)

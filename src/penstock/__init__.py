@@ -1,12 +1,12 @@
 """Penstock: lakehouse tables for Apache Spark, from Python."""
 
-from penstock.ducklake.attach import attach
-from penstock.ducklake.lake import Lake
+from penstock.attach import attach
 from penstock.ducklake.lake_transaction import LakeTransaction
 from penstock.ducklake.model.objects import MacroImplementation, MacroParameter
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.ducklake.table import Table
 from penstock.errors import (
+    AlreadyExistsError,
     AttachError,
     CatalogError,
     ConflictError,
@@ -16,10 +16,12 @@ from penstock.errors import (
     StaleReadError,
     UnsupportedError,
 )
-from penstock.spark.session import session
+from penstock.lake import Lake
+from penstock.session import session
 from penstock.version import __version__
 
 __all__ = [
+    "AlreadyExistsError",
     "AttachError",
     "CatalogError",
     "ConflictError",

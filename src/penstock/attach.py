@@ -1,0 +1,91 @@
+"""`penstock.attach`: from a location to a Lake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+
+from penstock.ducklake.attachment import Attachment
+from penstock.ducklake.catalog.commits.commit import RetryPolicy
+from penstock.ducklake.catalog.opening import AttachOptions, open_catalog
+from penstock.ducklake.model.snapshots import Version
+from penstock.errors import AttachError, NotFoundError
+from penstock.lake import Lake
+from penstock.spark.session import prepare
+
+
+def attach(
+    uri: str,
+    *,
+    data_path: str | None = None,
+    create_if_not_exists: bool = True,
+    read_only: bool = False,
+    encrypted: bool | None = None,
+    data_inlining_row_limit: int | None = None,
+    metadata_schema: str | None = None,
+    metadata_parameters: Mapping[str, str] | None = None,
+    automatic_migration: bool = False,
+    override_data_path: bool = False,
+    snapshot_version: Version | None = None,
+    snapshot_time: str | datetime | None = None,
+    max_retry_count: int = 10,
+    retry_wait_ms: int = 100,
+    retry_backoff: float = 1.5,
+    name: str | None = None,
+    spark: SparkSession | None = None,
+) -> Lake:
+    """Attaches a DuckLake; one that does not exist is made.
+
+    The parameters are those of DuckLake's ATTACH, in lower case.
+
+    Args:
+        uri: `ducklake:FILE`, `ducklake:sqlite:FILE`, `ducklake:postgres:...` or `ducklake:mysql:...`.
+        data_path: Where data files are; by default beside a file of the catalog, `FILE.files/`.
+        create_if_not_exists: Whether a lake that does not exist is made.
+        read_only: Whether nothing may be changed.
+        encrypted: Whether files of a new lake are encrypted.
+        data_inlining_row_limit: Up to how many rows an insert is kept in the catalog, where no option says otherwise.
+        metadata_schema: The database's schema that holds the catalog.
+        metadata_parameters: These add to what the location says of the connection, and may say all of it:
+            `ducklake:postgres:` (where libpq's environment counts too) and `ducklake:mysql:` need nothing more.
+        automatic_migration: Whether the catalog of an older format version is brought to this one.
+        override_data_path: Whether `data_path` counts although the lake was made with another.
+        snapshot_version: Shows the lake as it was at a snapshot: its number, or a `Snapshot`.
+        snapshot_time: Shows the lake as it was at a time.
+        max_retry_count: How often a commit that another writer outran is tried again.
+        retry_wait_ms: After how many milliseconds.
+        retry_backoff: How many times as long each time.
+        name: What Spark SQL calls the lake: `spark.sql("SELECT * FROM sales.orders")`; see `Lake.register`.
+        spark: The session to use: by default the active one, else a local one.
+
+    Returns:
+        The lake; close it, or use it in a `with`.
+
+    Raises:
+        AttachError: The lake cannot be attached. (What its database refuses later is a `CatalogError`.)
+        InvalidError: Spark uses the name already.
+    """
+    if snapshot_version is not None and snapshot_time is not None:
+        raise AttachError("give snapshot_version or snapshot_time, not both")
+    options = AttachOptions(
+        data_path, create_if_not_exists, read_only, encrypted, metadata_schema, metadata_parameters or {},
+        automatic_migration, override_data_path,
+    )  # fmt: skip
+    retries = RetryPolicy(max_retry_count, retry_wait_ms, retry_backoff)
+    catalog = open_catalog(uri, options)
+    limit = {} if data_inlining_row_limit is None else {"data_inlining_row_limit": str(data_inlining_row_limit)}
+    pinned = snapshot_version is not None or snapshot_time is not None
+    try:
+        at = (lambda lake: lake.snapshot_at(snapshot_version, snapshot_time)) if pinned else None
+        lake = Lake(Attachment(catalog, prepare(spark), limit, read_only, retries, at))
+        if name is not None:
+            lake.register(name)
+        return lake
+    except NotFoundError as error:
+        catalog.database.close()
+        raise AttachError(f"{catalog.database.location} cannot be attached there: {error}") from None
+    except BaseException:
+        catalog.database.close()
+        raise

@@ -1,0 +1,37 @@
+"""`penstock.session`: a Spark session that knows lakes by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from penstock.attach import attach
+from penstock.spark import session as spark_session
+
+
+def session(
+    master: str = "local[2]", app_name: str = "penstock", *, lakes: Mapping[str, str] | None = None, **settings: str
+) -> SparkSession:
+    """Makes a local Spark session with the settings that Penstock needs.
+
+    Where this process has a session already, that is the one: it gets what Penstock needs and the settings given here,
+    no others.
+
+    Args:
+        master: Where Spark runs, as its `master` setting.
+        app_name: The application's name.
+        lakes: Lakes to attach, by the names that SQL calls them: `{"sales": "ducklake:sales.ducklake"}`.
+        **settings: Spark's settings, with underscores for dots (`spark_driver_memory="8g"`) or as a mapping with
+            `**{...}`.
+
+    Returns:
+        The session.
+
+    Raises:
+        AttachError: A lake cannot be attached.
+    """
+    spark = spark_session.session(master, app_name, **settings)
+    for name, uri in (lakes or {}).items():
+        attach(uri, name=name, spark=spark)
+    return spark

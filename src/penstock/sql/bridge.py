@@ -1,0 +1,64 @@
+"""Answers Spark's catalog in Python: each question that the Java classes ask is a method of one of several objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+from penstock.ducklake.attachment import Attachment
+from penstock.errors import AlreadyExistsError
+from penstock.spark.java_classes import class_loader, java_class
+from penstock.spark.planning_errors import FAILED, note_error
+from penstock.sql.names import NoSuchSchemaError
+
+_SOURCES = (
+    "Lakes", "LakeException", "Values", "LakeRows", "LakeTable", "ReadLakeTables", "PinnedQuery", "Statement",
+    "StatementNames", "ChangeLakeTables", "LakeProcedure", "TableChanges", "LakeCatalog", "LakeRelations",
+    "LakeNames", "Installation",
+)  # fmt: skip
+CATALOG = "penstock.sql.LakeRelations"
+# Errors that Spark has exceptions of its own for, which its IF [NOT] EXISTS and its messages go by.
+_KINDS: tuple[tuple[type[Exception], str], ...] = ((AlreadyExistsError, "exists"), (NoSuchSchemaError, "no schema"))
+
+
+class Answers:
+    """The answers for one lake, as the `java.util.function.Function` that its catalogs call."""
+
+    class Java:
+        implements = ["java.util.function.Function"]  # noqa: RUF012 - py4j reads a list
+
+    def __init__(self, attachment: Attachment, answering: Sequence[object]) -> None:
+        self._attachment = attachment
+        self._verbs = {
+            name: getattr(answers, name)
+            for answers in answering
+            for name in dir(type(answers))
+            if not name.startswith("_")
+        }
+
+    def apply(self, call: Any) -> Any:
+        """Answers [the JVM's thread, verb, argument...]; an error is noted, and told by its number."""
+        thread, verb, *arguments = list(call)
+        try:
+            with self._attachment.called_by(thread):
+                answer: Callable[..., Any] = self._verbs[verb]
+                return answer(*arguments)
+        except Exception as error:
+            kind = next((kind for of, kind in _KINDS if isinstance(error, of)), "-")
+            return f"{FAILED}{kind.replace(' ', '_')} {note_error(error)}"
+
+
+def load_classes(spark: SparkSession) -> None:
+    """Bring the Java classes into the JVM, where Spark finds the catalog by its name."""
+    gateway: Any = spark.sparkContext._gateway
+    start_callbacks: Any = ensure_callback_server_started
+    start_callbacks(gateway)
+    class_loader(spark, "penstock.sql.java", _SOURCES)
+
+
+def sql_class(spark: SparkSession, name: str) -> Any:
+    """One of the Java classes."""
+    return java_class(spark, f"penstock.sql.{name}")

@@ -1,0 +1,113 @@
+package penstock.sql;
+
+import java.util.ArrayList;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTableValuedFunction;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import scala.Function1;
+import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * Rule of the "Hints" batch, which comes before Spark looks functions up and refuses those of catalogs in FROM: the plan
+ * of a DataFrame that Python makes, in the place of sales.snapshots() or sales.table_changes('orders', 2, 5). Names of
+ * views get their schema there too: sales.v is sales.main.v.
+ */
+public class LakeNames extends Rule {
+  private final SparkSession session;
+  public LakeNames(SparkSession session) { this.session = session; }
+
+  public LogicalPlan apply(LogicalPlan plan) { return (LogicalPlan) plan.resolveOperatorsUp(new Names(this)); }
+  public TreeNode apply(TreeNode plan) { return apply((LogicalPlan) plan); }
+
+  /** The catalog that a name belongs to, if it is a lake: the one it begins with, or the current one. */
+  private LakeCatalog catalog(Seq name) {
+    Object found = null;
+    if (name.size() > 1) {
+      String first = (String) name.apply(0);
+      // Asked first, as this loads nothing: other names begin with a schema.
+      if (!session.sessionState().conf().contains("spark.sql.catalog." + first)) return null;
+      found = session.sessionState().catalogManager().catalog(first);
+    } else found = session.sessionState().catalogManager().currentCatalog();
+    return found instanceof LakeCatalog ? (LakeCatalog) found : null;
+  }
+
+  /** What a constant argument is: any expression without columns. Times without a zone are in the session's. */
+  private Object value(Expression argument) {
+    Seq none = (Seq) scala.collection.immutable.Nil$.MODULE$;
+    ArrayList one = new ArrayList();
+    one.add(new Alias(argument, "value", NamedExpression.newExprId(), none, Option.empty(), none));
+    Dataset row = Dataset.ofRows(session, new Project(Lakes.seq(one), new OneRowRelation()));
+    DataType type = row.schema().apply(0).dataType();
+    if (type instanceof TimestampNTZType || type instanceof DateType) {
+      row = row.selectExpr(new String[] {"CAST(value AS TIMESTAMP)"});
+      type = row.schema().apply(0).dataType();
+    }
+    return Values.plain(row.queryExecution().executedPlan().executeCollect()[0].get(0, type), type);
+  }
+
+  private static class Names extends AbstractPartialFunction {
+    private final LakeNames rule;
+    Names(LakeNames rule) { this.rule = rule; }
+
+    public boolean isDefinedAt(Object node) {
+      if (node instanceof UnresolvedRelation) {
+        Seq name = ((UnresolvedRelation) node).multipartIdentifier();
+        return name.size() == 2 && isView(rule.catalog(name), name);
+      }
+      return node instanceof UnresolvedTableValuedFunction
+          && rule.catalog(((UnresolvedTableValuedFunction) node).name()) != null;
+    }
+
+    public Object applyOrElse(Object node, Function1 otherwise) {
+      if (!isDefinedAt(node)) return otherwise.apply(node);
+      if (node instanceof UnresolvedRelation) return inDefaultSchema((UnresolvedRelation) node);
+      return called((UnresolvedTableValuedFunction) node);
+    }
+
+    private static boolean isView(LakeCatalog catalog, Seq name) {
+      if (catalog == null) return false;
+      return ((Boolean) Lakes.answer(catalog.lake(), new Object[] {"is_view", name.apply(1)})).booleanValue();
+    }
+
+    /** Spark fails at a view of a catalog whose name has no schema. */
+    private static LogicalPlan inDefaultSchema(UnresolvedRelation relation) {
+      ArrayList name = new ArrayList();
+      name.add(relation.multipartIdentifier().apply(0));
+      name.add(LakeCatalog.DEFAULT_SCHEMA);
+      name.add(relation.multipartIdentifier().apply(1));
+      return new UnresolvedRelation(Lakes.seq(name), relation.options(), relation.isStreaming());
+    }
+
+    private Object called(UnresolvedTableValuedFunction call) {
+      Boolean qualified = Boolean.valueOf(call.name().size() > 1);
+      ArrayList path = new ArrayList();
+      for (int i = call.name().size() > 1 ? 1 : 0; i < call.name().size(); i++) path.add(call.name().apply(i));
+      ArrayList names = new ArrayList();
+      ArrayList values = new ArrayList();
+      for (int i = 0; i < call.functionArgs().size(); i++) {
+        Expression argument = (Expression) call.functionArgs().apply(i);
+        boolean named = argument instanceof NamedArgumentExpression;
+        names.add(named ? ((NamedArgumentExpression) argument).key() : null);
+        values.add(rule.value(named ? ((NamedArgumentExpression) argument).value() : argument));
+      }
+      LakeCatalog catalog = rule.catalog(call.name());
+      Object plan = Lakes.answer(catalog.lake(), new Object[] {"table_function", path, qualified, names, values});
+      return plan == null ? call : plan;
+    }
+  }
+}

@@ -1,0 +1,164 @@
+package penstock.sql;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchViewException;
+import org.apache.spark.sql.catalyst.analysis.ViewAlreadyExistsException;
+import org.apache.spark.sql.connector.catalog.CatalogV2Util;
+import org.apache.spark.sql.connector.catalog.Changelog;
+import org.apache.spark.sql.connector.catalog.ChangelogContext;
+import org.apache.spark.sql.connector.catalog.ChangelogRange;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Relation;
+import org.apache.spark.sql.connector.catalog.RelationCatalog;
+import org.apache.spark.sql.connector.catalog.View;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** What Spark has from 4.2 on: views of a catalog, and SELECT ... FROM t CHANGES FROM VERSION 1 TO VERSION 2. */
+public class LakeRelations extends LakeCatalog implements RelationCatalog {
+  public Relation loadRelation(Identifier identifier) throws NoSuchTableException {
+    View view = view(identifier);
+    return view != null ? (Relation) view : (Relation) load(identifier, null, null);
+  }
+
+  public boolean tableExists(Identifier identifier) {
+    try {
+      return load(identifier, null, null) != null;
+    } catch (NoSuchTableException e) {
+      return false;
+    }
+  }
+
+  // Views
+
+  public Identifier[] listViews(String[] namespace) throws NoSuchNamespaceException {
+    return identifiers(namespace, "views");
+  }
+  public boolean viewExists(Identifier identifier) { return view(identifier) != null; }
+
+  public View loadView(Identifier identifier) throws NoSuchViewException {
+    View found = view(identifier);
+    if (found == null) throw new NoSuchViewException(identifier);
+    return found;
+  }
+
+  private View view(Identifier identifier) {
+    if (identifier.namespace().length > 1) return null;
+    Object answer = answer(new Object[] {"view", name(), schema(identifier), identifier.name()});
+    if (answer == null) return null;
+    Map about = Lakes.map(answer);
+    StructType schema = (StructType) DataType.fromJson((String) about.get("schema"));
+    View.Builder builder = new View.Builder();
+    builder.withColumns(CatalogV2Util.structTypeToV2Columns(schema, true));
+    builder.withQueryText((String) about.get("sql"));
+    builder.withCurrentCatalog((String) about.get("catalog"));
+    builder.withCurrentNamespace(new String[] {(String) about.get("namespace")});
+    builder.withSchemaMode("BINDING");
+    builder.withQueryColumnNames((String[]) ((java.util.List) about.get("columns")).toArray(new String[0]));
+    builder.withProperties((Map) about.get("properties"));
+    return builder.build();
+  }
+
+  private Object[] definition(String verb, Identifier identifier, View view) {
+    LinkedHashMap where = new LinkedHashMap();
+    where.put("own", Boolean.valueOf(name().equals(view.currentCatalog())));
+    where.put("catalog", view.currentCatalog());
+    where.put("namespace", view.currentNamespace());
+    return new Object[] {
+      verb, Lakes.json(identifier.namespace()), identifier.name(), view.queryText(), Lakes.json(where),
+      view.schema().json(), Lakes.json(view.properties())
+    };
+  }
+
+  public View createView(Identifier identifier, View view) throws ViewAlreadyExistsException, NoSuchNamespaceException {
+    try {
+      ask(definition("create_view", identifier, view));
+    } catch (LakeException e) {
+      if (e.is("exists")) throw new ViewAlreadyExistsException(identifier);
+      if (e.is("no_schema")) throw new NoSuchNamespaceException(identifier.namespace());
+      throw Lakes.raised(e);
+    }
+    return view;
+  }
+
+  public View replaceView(Identifier identifier, View view) throws NoSuchViewException {
+    loadView(identifier);
+    answer(definition("replace_view", identifier, view));
+    return view;
+  }
+
+  public boolean dropView(Identifier identifier) {
+    if (identifier.namespace().length > 1) return false;
+    return ((Boolean) answer(new Object[] {"drop_view", schema(identifier), identifier.name()})).booleanValue();
+  }
+
+  public void renameView(Identifier from, Identifier to) throws NoSuchViewException, ViewAlreadyExistsException {
+    loadView(from);
+    try {
+      ask(new Object[] {"rename_view", schema(from), from.name(), Lakes.json(to.namespace()), to.name()});
+    } catch (LakeException e) {
+      if (e.is("exists")) throw new ViewAlreadyExistsException(to);
+      throw Lakes.raised(e);
+    }
+  }
+
+  // The change feed
+
+  public Changelog loadChangelog(Identifier identifier, ChangelogContext context, CaseInsensitiveStringMap options)
+      throws NoSuchTableException {
+    load(identifier, null, null);
+    ChangelogRange range = context.range();
+    String mode = context.deduplicationMode().toString();
+    Object[] question = {
+      "changes", schema(identifier), identifier.name(), null, null, Boolean.TRUE, Boolean.TRUE, mode
+    };
+    if (range instanceof ChangelogRange.VersionRange) {
+      question[3] = ((ChangelogRange.VersionRange) range).startingVersion();
+      question[4] = ((ChangelogRange.VersionRange) range).endingVersion().orElse(null);
+    } else if (range instanceof ChangelogRange.TimestampRange) {
+      question[3] = Long.valueOf(((ChangelogRange.TimestampRange) range).startingTimestamp());
+      question[4] = ((ChangelogRange.TimestampRange) range).endingTimestamp().orElse(null);
+    }
+    if (!(range instanceof ChangelogRange.UnboundedRange)) {
+      question[5] = Boolean.valueOf(range.startingBoundInclusive());
+      question[6] = Boolean.valueOf(range.endingBoundInclusive());
+    }
+    return new Changes(lake(), name() + "." + identifier.toString(), Lakes.map(answer(question)));
+  }
+
+  public static class Changes implements Changelog, LakeRows {
+    private final String lake;
+    private final String name;
+    private final Map about;
+    Changes(String lake, String name, Map about) {
+      this.lake = lake;
+      this.name = name;
+      this.about = about;
+    }
+    public String lake() { return lake; }
+    public String name() { return name; }
+    public Column[] columns() {
+      return CatalogV2Util.structTypeToV2Columns((StructType) DataType.fromJson((String) about.get("schema")), true);
+    }
+    public boolean containsCarryoverRows() { return false; }
+    public boolean containsIntermediateChanges() { return Boolean.TRUE.equals(about.get("row_ids")); }
+    public NamedReference[] rowId() { return new NamedReference[] {Expressions.column(LakeTable.ROW_ID)}; }
+    // Janino leaves out this default method of the interface.
+    public NamedReference rowVersion() { return Expressions.column("_commit_version"); }
+    public boolean representsUpdateAsDeleteAndInsert() { return false; }
+    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+      throw new UnsupportedOperationException("this session was not told of the lake by Penstock; attach it there");
+    }
+    public Object rows(String pin, boolean rowIds) {
+      return Lakes.answer(lake, new Object[] {"changed_rows", about.get("handle")});
+    }
+  }
+}

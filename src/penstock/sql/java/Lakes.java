@@ -1,0 +1,77 @@
+package penstock.sql;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
+import org.apache.spark.unsafe.Platform;
+import scala.collection.immutable.Seq;
+
+/**
+ * The way to Python: each lake is a function of a list, [Java thread, verb, argument...]. Sessions and their clones make
+ * catalogs of their own by settings, and all of them meet here.
+ */
+public final class Lakes {
+  private static final String FAILED = "\u0001";
+  private static final ConcurrentHashMap LAKES = new ConcurrentHashMap();
+  private static final ObjectMapper JSON = new ObjectMapper();
+
+  public static void register(String id, Function lake) { LAKES.put(id, lake); }
+  public static void forget(String id) { LAKES.remove(id); }
+
+  /**
+   * What Python answers: null, a boolean, JSON text or a Java object. The thread goes along as the one that a
+   * transaction of the caller's belongs to: py4j answers on a Python thread of its own.
+   */
+  static Object ask(String id, Object[] question) throws LakeException {
+    Function lake = (Function) LAKES.get(id);
+    if (lake == null) throw new LakeException("", "the lake of this catalog was closed or detached; attach it again");
+    ArrayList call = new ArrayList();
+    call.add(Long.valueOf(Thread.currentThread().getId()));
+    for (int i = 0; i < question.length; i++) call.add(question[i]);
+    Object answer = lake.apply(call);
+    if (!(answer instanceof String && ((String) answer).startsWith(FAILED))) return answer;
+    String told = ((String) answer).substring(1);
+    int end = told.indexOf(' ');
+    throw new LakeException(told.substring(0, end), told.substring(end + 1));
+  }
+
+  /** The same where Spark's interface declares no exception. */
+  static Object answer(String id, Object[] question) {
+    try {
+      return ask(id, question);
+    } catch (LakeException e) {
+      throw raised(e);
+    }
+  }
+
+  /** AnalysisException is checked, and most of Spark's interfaces do not declare it. Nothing is ever returned. */
+  static RuntimeException raised(Throwable error) {
+    Platform.throwException(error);
+    return null;
+  }
+
+  static Map map(Object json) { return (Map) read(json, Map.class); }
+  static List list(Object json) { return (List) read(json, List.class); }
+
+  private static Object read(Object json, Class kind) {
+    try {
+      return JSON.readValue((String) json, kind);
+    } catch (IOException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  static String json(Object value) {
+    try {
+      return JSON.writeValueAsString(value);
+    } catch (IOException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  static Seq seq(List list) { return scala.jdk.javaapi.CollectionConverters.asScala(list).toSeq(); }
+}

@@ -1,0 +1,100 @@
+package penstock.sql;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.WeakHashMap;
+import org.apache.spark.sql.catalyst.QueryPlanningTracker;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import scala.Function1;
+import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * Optimizer rule: in the place of a lake's table, the plan of its rows that Python makes. It stands among the rules that
+ * push filters and columns down, so that these go on into Python's plan.
+ *
+ * Subqueries are optimized one by one, and all of a query must see one snapshot: what was asked first is kept for it.
+ */
+public class ReadLakeTables extends Rule {
+  private static final Map PINS = new WeakHashMap(); // by the tracker that Spark makes for each query, then by lake
+
+  public LogicalPlan apply(LogicalPlan plan) { return (LogicalPlan) plan.transformUp(new Relations()); }
+  public TreeNode apply(TreeNode plan) { return apply((LogicalPlan) plan); }
+
+  private static String pin(String lake) {
+    Option tracker = QueryPlanningTracker.get();
+    if (tracker.isEmpty()) return (String) Lakes.answer(lake, new Object[] {"pin"});
+    synchronized (PINS) {
+      Map pins = (Map) PINS.get(tracker.get());
+      if (pins == null) PINS.put(tracker.get(), pins = new HashMap());
+      String known = (String) pins.get(lake);
+      if (known != null) return known;
+    }
+    String found = (String) Lakes.answer(lake, new Object[] {"pin"});
+    synchronized (PINS) {
+      ((Map) PINS.get(tracker.get())).put(lake, found);
+    }
+    return found;
+  }
+
+  static LakeRows rowsOf(Object node) {
+    if (!(node instanceof DataSourceV2Relation)) return null;
+    Object table = ((DataSourceV2Relation) node).table();
+    if (table instanceof LakeRows) return (LakeRows) table;
+    if (!table.getClass().getSimpleName().equals("ChangelogTable")) return null;
+    try { // Spark's wrapper of the changes that a catalog gives
+      Object changes = table.getClass().getMethod("changelog", new Class[0]).invoke(table, new Object[0]);
+      return changes instanceof LakeRows ? (LakeRows) changes : null;
+    } catch (ReflectiveOperationException e) {
+      return null;
+    }
+  }
+
+  /** The relation with its rows; `plan` has the columns by their names, in any order. */
+  static LogicalPlan with(DataSourceV2Relation relation, LogicalPlan plan) {
+    Seq wanted = relation.output();
+    Seq none = (Seq) scala.collection.immutable.Nil$.MODULE$;
+    ArrayList columns = new ArrayList();
+    for (int i = 0; i < wanted.size(); i++) {
+      AttributeReference column = (AttributeReference) wanted.apply(i);
+      Attribute found = named(plan.output(), column.name());
+      if (found == null || !found.dataType().sameType(column.dataType())) {
+        String message = "column " + column.name() + " of " + relation.table().name()
+            + " was changed since the query was made; make it again";
+        throw Lakes.raised(new LakeException("", message));
+      }
+      columns.add(new Alias(found, column.name(), column.exprId(), none, Option.apply(column.metadata()), none));
+    }
+    return new Project(Lakes.seq(columns), plan);
+  }
+
+  static boolean hasRowIds(DataSourceV2Relation relation) { return named(relation.output(), LakeTable.ROW_ID) != null; }
+
+  private static Attribute named(Seq output, String name) {
+    for (int i = 0; i < output.size(); i++) {
+      Attribute column = (Attribute) output.apply(i);
+      if (column.name().equals(name)) return column;
+    }
+    return null;
+  }
+
+  private static class Relations extends AbstractPartialFunction {
+    public boolean isDefinedAt(Object node) { return rowsOf(node) != null; }
+
+    public Object applyOrElse(Object node, Function1 otherwise) {
+      LakeRows table = rowsOf(node);
+      if (table == null) return otherwise.apply(node);
+      DataSourceV2Relation relation = (DataSourceV2Relation) node;
+      return with(relation, (LogicalPlan) table.rows(pin(table.lake()), hasRowIds(relation)));
+    }
+  }
+}

@@ -1,0 +1,1 @@
+"""Java sources, compiled when a lake is registered: see `penstock.spark.java_classes`."""

@@ -1,0 +1,38 @@
+"""Runs statements in which a lake is the current catalog, without a change of the user's session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+from penstock.ducklake.lake import DuckLake
+from penstock.ducklake.model.names import DEFAULT_SCHEMA
+from penstock.errors import InvalidError
+from penstock.spark.jvm import frame_of_plan, query_execution
+from penstock.sql.bridge import sql_class
+from penstock.sql.registration import door_to
+from penstock.sql.sessions import session_in_lake
+
+_UNNAMED = "lake"
+# Statements that are only about the session, which would be gone with the clone that they run in.
+_OF_SESSIONS = (
+    "CreateViewCommand", "CreateTempViewUsing", "SetCommand", "ResetCommand", "SetCatalogAndNamespace",
+    "SetCatalogCommand", "SetNamespaceCommand", "CreateFunctionCommand", "DropFunctionCommand", "AddJarsCommand",
+    "AddFilesCommand", "CreateVariable", "DropVariable", "SetVariable", "CreateUserDefinedFunctionCommand",
+)  # fmt: skip
+
+
+def lake_query(lake: DuckLake, query: str, args: dict[str, Any] | list[Any] | None) -> DataFrame:
+    """The rows of a statement; names without a catalog are the lake's."""
+    door = door_to(lake)
+    sql_class(lake.spark, "Installation").into(lake.spark._jsparkSession)
+    name = next((name for session, name in door.registered if session is lake.spark), _UNNAMED)
+    own = session_in_lake(lake.spark, name, door.id, DEFAULT_SCHEMA)
+    kind = own.sessionState().sqlParser().parsePlan(query).getClass().getSimpleName()
+    if kind in _OF_SESSIONS:
+        raise InvalidError(f"{query!r} changes the session and not the lake; use spark.sql, which keeps the change")
+    frame = SparkSession(lake.spark.sparkContext, own).sql(query, args)
+    done = query_execution(frame).commandExecuted()  # a command has run; its plan would run it again
+    return frame_of_plan(ClassicDataFrame(frame._jdf, lake.spark), done)

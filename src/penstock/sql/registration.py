@@ -1,0 +1,106 @@
+"""Registers lakes as catalogs of Spark sessions, under names, and takes them out again."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass, field
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import SparkSession
+
+from penstock.ducklake.attachment import Attachment
+from penstock.ducklake.lake import DuckLake
+from penstock.errors import InvalidError, UnsupportedError
+from penstock.sql.bridge import CATALOG, Answers, load_classes, sql_class
+from penstock.sql.evolving_tables import EvolvingTables
+from penstock.sql.procedures import Procedures
+from penstock.sql.sessions import catalog_settings, forget_catalog, setting
+from penstock.sql.shown_objects import ShownObjects
+from penstock.sql.table_definitions import TableDefinitions
+from penstock.sql.table_functions import TableFunctions
+from penstock.sql.table_rows import TableRows
+from penstock.sql.views import Views
+
+_RESERVED = ("spark_catalog", "system", "session")
+_doors: WeakKeyDictionary[Attachment, Door] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+@dataclass
+class Door:
+    """The way from Spark to one lake: the number that the JVM knows it by, and where it is registered."""
+
+    id: str
+    registered: list[tuple[SparkSession, str]] = field(default_factory=list)
+
+
+def door_to(lake: DuckLake) -> Door:
+    """The lake's door, made at the first time: the classes are loaded, and the JVM is told whom to ask."""
+    attachment = lake._attachment
+    with _lock:
+        if attachment not in _doors:
+            _check_threads()
+            load_classes(lake.spark)
+            attachment.answer_spark()
+            door = Door(uuid4().hex)
+            evolving = EvolvingTables(attachment)
+            shown = ShownObjects(attachment, evolving)
+            definitions = TableDefinitions(lake, shown, evolving)
+            rows = TableRows(lake, door.id, definitions, evolving)
+            answering = [shown, definitions, rows, Procedures(lake), TableFunctions(lake), Views(lake, door.id)]
+            sql_class(lake.spark, "Lakes").register(door.id, Answers(attachment, answering))
+            _doors[attachment] = door
+        return _doors[attachment]
+
+
+def register(lake: DuckLake, name: str, spark: SparkSession) -> None:
+    """Make the lake a catalog of a session."""
+    present = spark.conf.get(setting(name), None) if _is_name(name) else None
+    if not _is_name(name) or name.lower() in _RESERVED or present not in (None, CATALOG):
+        raise InvalidError(
+            f"{name!r} cannot be the name of a catalog here; choose one without dots that Spark does not use already"
+        )
+    door = door_to(lake)
+    sql_class(spark, "Installation").into(spark._jsparkSession)
+    forget_catalog(spark._jsparkSession, name)
+    for key, value in catalog_settings(name, door.id).items():
+        spark.conf.set(key, value)
+    door.registered.append((spark, name))
+
+
+def unregister_all(lake: DuckLake) -> None:
+    """Take a lake out of all sessions that it was registered in, unless another one has taken its name there."""
+    door = _doors.pop(lake._attachment, None)
+    if door is None:
+        return
+    for spark, name in door.registered:
+        if spark.sparkContext._jsc is None:  # Spark has stopped
+            continue
+        if spark.conf.get(f"{setting(name)}.lake", None) == door.id:
+            for key in catalog_settings(name, door.id):
+                spark.conf.unset(key)
+            _leave(spark, name)
+            forget_catalog(spark._jsparkSession, name)
+    if lake.spark.sparkContext._jsc is not None:
+        sql_class(lake.spark, "Lakes").forget(door.id)
+
+
+def _leave(spark: SparkSession, name: str) -> None:
+    """Go back to Spark's own catalog, if the lake is the current one."""
+    manager = spark._jsparkSession.sessionState().catalogManager()
+    if manager.currentCatalog().name() == name:
+        manager.setCurrentCatalog("spark_catalog")
+
+
+def _is_name(name: str) -> bool:
+    return bool(name) and "." not in name and name.isprintable()
+
+
+def _check_threads() -> None:
+    if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "false":
+        raise UnsupportedError(
+            "SQL on a lake needs each Python thread to have its own in the JVM, so that it finds the thread's "
+            "transaction; unset PYSPARK_PIN_THREAD"
+        )

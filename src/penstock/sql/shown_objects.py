@@ -1,0 +1,93 @@
+"""Answers what a lake has: schemas, tables and their descriptions, at its current snapshot or an older one."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+from penstock.ducklake.attachment import Attachment
+from penstock.ducklake.catalog import objects
+from penstock.ducklake.catalog.objects import same_name
+from penstock.ducklake.model.objects import Schema, TableInfo
+from penstock.ducklake.transaction import Shown
+from penstock.errors import InvalidError, NotFoundError
+from penstock.sql.described_tables import described
+from penstock.sql.evolving_tables import EvolvingTables
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_looks = count()  # a transaction's tables may differ each time that they are looked at
+
+
+class ShownObjects:
+    """Questions of LakeCatalog that change nothing."""
+
+    def __init__(self, attachment: Attachment, evolving: EvolvingTables) -> None:
+        self._attachment, self._evolving = attachment, evolving
+
+    def schemas(self) -> str:
+        """The names of all schemas."""
+        return json.dumps([schema.name for schema in self._schemas()])
+
+    def schema(self, name: str) -> str | None:
+        """What is known of a schema, or None."""
+        found = next((schema for schema in self._schemas() if same_name(schema.name, name)), None)
+        return None if found is None else json.dumps({"location": found.path})
+
+    def tables(self, schema: str) -> str:
+        """The names of a schema's tables."""
+        shown = self._attachment.shown()
+        found = objects.tables(shown.database, shown.at, shown.data_path)
+        return json.dumps(sorted(table.name for table in found if same_name(table.schema.name, schema)))
+
+    def has_table(self, schema: str, name: str) -> bool:
+        """Whether there is a table of a name."""
+        shown = self._attachment.shown()
+        return find_info(shown, schema, name) is not None
+
+    def table(self, schema: str, name: str, version: str | None, micros: int | None) -> str | None:
+        """The description of a table, now or at a version or a time; None where there is none."""
+        at = self._version(version, micros)
+        if at is not None:
+            return self._described(schema, name, at, {})
+        with self._evolving.looked_at(schema, name) as more:
+            return self._described(schema, name, None, more)
+
+    def _described(self, schema: str, name: str, at: int | None, more: dict[str, str]) -> str | None:
+        shown = self._attachment.shown(at)
+        info = find_info(shown, schema, name)
+        if info is None:
+            return None
+        looked = str(shown.at.version) if shown.database is self._attachment.catalog.database else self._look()
+        handle: dict[str, Any] = {"schema": info.schema.name, "name": info.name, "at": at, "seen": looked, **more}
+        return described(self._attachment, shown, info, handle, looked)
+
+    def _look(self) -> str:
+        return f"in a transaction, {next(_looks)}"
+
+    def _version(self, version: str | None, micros: int | None) -> int | None:
+        if version is not None:
+            if not version.strip().isdecimal():
+                raise InvalidError(f"{version!r} is no snapshot's number; those are whole, such as VERSION AS OF 3")
+            return int(version)
+        if micros is None:
+            return None
+        return self._attachment.snapshot_at(timestamp=moment_of(micros)).id
+
+    def _schemas(self) -> list[Schema]:
+        shown = self._attachment.shown()
+        return objects.schemas(shown.database, shown.at, shown.data_path)
+
+
+def find_info(shown: Shown, schema: str, name: str) -> TableInfo | None:
+    """The table of a name, or None: Spark has its own words for what is not there."""
+    try:
+        return objects.find_table(shown.database, shown.at, shown.data_path, schema, name)
+    except NotFoundError:
+        return None
+
+
+def moment_of(micros: int) -> datetime:
+    """A time as Spark's JVM counts it."""
+    return _EPOCH + timedelta(microseconds=micros)

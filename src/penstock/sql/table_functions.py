@@ -1,0 +1,108 @@
+"""Answers functions in FROM: `sales.snapshots()`, `sales.table_changes('orders', 2, 5)` and their kin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from penstock.ducklake.lake import DuckLake
+from penstock.ducklake.model.names import DEFAULT_SCHEMA
+from penstock.errors import InvalidError, NotFoundError
+from penstock.spark.jvm import query_execution
+from penstock.sql.procedures import table_named
+from penstock.sql.shown_objects import moment_of
+
+Given = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class TableFunction:
+    """A function in FROM: its parameters, of which the first are required, and its rows."""
+
+    parameters: tuple[str, ...]
+    required: int
+    rows: Callable[[DuckLake, Given], DataFrame]
+
+
+class TableFunctions:
+    """Questions of the rule LakeNames."""
+
+    def __init__(self, lake: DuckLake) -> None:
+        self._lake = lake
+
+    def table_function(self, path: Any, qualified: bool, names: Any, values: Any) -> Any:
+        """The plan of a function's rows. For a bare name that is none of ours None, and Spark looks elsewhere."""
+        *schema, name = list(path)
+        function = FUNCTIONS.get(name.lower())
+        if function is None or (schema and [part.lower() for part in schema] not in ([DEFAULT_SCHEMA], ["system"])):
+            if not qualified:
+                return None
+            known = ", ".join(sorted(FUNCTIONS))
+            raise NotFoundError(f"the lake has no table function {'.'.join(path)}; there are {known}")
+        given = _bound(name, function, list(names), list(values))
+        return query_execution(function.rows(self._lake, given)).analyzed()
+
+
+def _bound(name: str, function: TableFunction, names: Sequence[str | None], values: Sequence[Any]) -> dict[str, Any]:
+    """Arguments by the names of the parameters."""
+    given: dict[str, Any] = {}
+    for place, (word, value) in enumerate(zip(names, values, strict=True)):
+        if word is None and place >= len(function.parameters):
+            raise InvalidError(f"{name} takes {len(function.parameters)} arguments; it is given {len(values)}")
+        parameter = function.parameters[place] if word is None else word.lower()
+        if parameter not in function.parameters or parameter in given:
+            raise InvalidError(f"{name} takes {', '.join(function.parameters) or 'no argument'}, and not {word} so")
+        given[parameter] = moment_of(value["micros"]) if _is_time(value) else value
+    missing = [parameter for parameter in function.parameters[: function.required] if given.get(parameter) is None]
+    if missing:
+        raise InvalidError(f"{name} needs {', '.join(missing)}")
+    return {parameter: value for parameter, value in given.items() if value is not None}
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, Mapping) or type(value).__name__ == "JavaMap"
+
+
+def _feed(verb: str) -> Callable[[DuckLake, Given], DataFrame]:
+    def rows(lake: DuckLake, given: Given) -> DataFrame:
+        table = table_named(lake, given["table_name"], given.get("schema"))
+        feed: DataFrame = getattr(table, verb)(given["start_snapshot"], given.get("end_snapshot"))
+        return feed
+
+    return rows
+
+
+def _files(lake: DuckLake, given: Given) -> DataFrame:
+    time: datetime | str | None = given.get("snapshot_time")
+    return table_named(lake, given["table_name"], given.get("schema")).files(
+        version=given.get("snapshot_version"), timestamp=time
+    )
+
+
+def _current_snapshot(lake: DuckLake, given: Given) -> DataFrame:
+    return lake.spark.createDataFrame([(lake.current_snapshot().id,)], "id long")
+
+
+def _last_committed_snapshot(lake: DuckLake, given: Given) -> DataFrame:
+    last = lake.last_committed_snapshot()
+    return lake.spark.createDataFrame([(None if last is None else last.id,)], "id long")
+
+
+_SPAN = ("table_name", "start_snapshot", "end_snapshot", "schema")
+
+FUNCTIONS: dict[str, TableFunction] = {
+    "snapshots": TableFunction((), 0, lambda lake, given: lake.snapshots()),
+    "table_info": TableFunction((), 0, lambda lake, given: lake.tables()),
+    "options": TableFunction((), 0, lambda lake, given: lake.options()),
+    "settings": TableFunction((), 0, lambda lake, given: lake.settings()),
+    "current_snapshot": TableFunction((), 0, _current_snapshot),
+    "last_committed_snapshot": TableFunction((), 0, _last_committed_snapshot),
+    "list_files": TableFunction(("table_name", "schema", "snapshot_version", "snapshot_time"), 1, _files),
+    "table_changes": TableFunction(_SPAN, 2, _feed("changes")),
+    "table_insertions": TableFunction(_SPAN, 2, _feed("insertions")),
+    "table_deletions": TableFunction(_SPAN, 2, _feed("deletions")),
+}

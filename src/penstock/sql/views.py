@@ -1,0 +1,136 @@
+"""Answers for views: stored with the dialect that they are in, and shown with the columns that they have now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.ducklake.catalog.objects import same_name
+from penstock.ducklake.lake import DuckLake
+from penstock.ducklake.model.names import DEFAULT_SCHEMA
+from penstock.ducklake.model.objects import View
+from penstock.ducklake.model.snapshot_changes import quoted_name
+from penstock.errors import UnsupportedError
+from penstock.spark.java_classes import java_class
+from penstock.sql.names import NoSuchSchemaError, one_schema
+from penstock.sql.sessions import session_in_lake, set_current
+
+DIALECT = "spark"
+# Where the names of a view's text are looked up, if not in its own schema.
+_CATALOG_TAG, _NAMESPACE_TAG = "spark.catalog", "spark.namespace"
+_COMMENT = "comment"
+
+
+class Views:
+    """Questions of LakeRelations about views."""
+
+    def __init__(self, lake: DuckLake, lake_id: str) -> None:
+        self._lake, self._id = lake, lake_id
+
+    def views(self, schema: str) -> str:
+        """The names of a schema's views."""
+        return json.dumps(sorted(view.name for view in self._lake.views() if same_name(view.schema, schema)))
+
+    def is_view(self, name: str) -> bool:
+        """Whether a name is a view's in the default schema."""
+        return self._found(DEFAULT_SCHEMA, name) is not None
+
+    def view(self, catalog: str, schema: str, name: str) -> str | None:
+        """A view's text, where its names are looked up, and its columns; None where there is none."""
+        found = self._found(schema, name)
+        if found is None:
+            return None
+        if found.dialect.lower() != DIALECT:
+            raise UnsupportedError(
+                f"view {found.schema}.{found.name} is written in the dialect {found.dialect}, which Penstock does not "
+                f"translate: {found.sql}"
+            )
+        where = [found.tags.get(_CATALOG_TAG) or catalog, found.tags.get(_NAMESPACE_TAG) or found.schema]
+        session = session_in_lake(self._lake.spark, catalog, self._id, found.schema)
+        if where[0] != catalog:
+            set_current(self._lake.spark, session, where[0], None)
+        shape = json.loads(self._schema(session, found.sql))
+        names = [field["name"] for field in shape["fields"]]
+        for field, alias in zip(shape["fields"], _aliases(found), strict=False):
+            field["name"] = alias
+        comment = found.tags.get(_COMMENT)
+        return json.dumps(
+            {
+                "sql": found.sql,
+                "catalog": where[0],
+                "namespace": where[1],
+                "schema": json.dumps(shape),
+                "columns": names,
+                "properties": {} if comment is None else {_COMMENT: comment},
+            }
+        )
+
+    def create_view(self, namespace: str, name: str, sql: str, where: str, schema: str, properties: str) -> None:
+        """Store a view of Spark's."""
+        self._store(namespace, name, sql, json.loads(where), json.loads(schema), json.loads(properties), False)
+
+    def replace_view(self, namespace: str, name: str, sql: str, where: str, schema: str, properties: str) -> None:
+        """Store a view of Spark's in the place of the one that has its name."""
+        self._store(namespace, name, sql, json.loads(where), json.loads(schema), json.loads(properties), True)
+
+    def drop_view(self, schema: str, name: str) -> bool:
+        """Drop a view, if there is one."""
+        if self._found(schema, name) is None:
+            return False
+        self._lake.drop_view(quoted_name(schema, name))
+        return True
+
+    def rename_view(self, schema: str, name: str, namespace: str, new_name: str) -> None:
+        """Rename a view within its schema."""
+        target = one_schema(namespace) if json.loads(namespace) else schema
+        if not same_name(target, schema):
+            raise UnsupportedError(f"view {schema}.{name} cannot move to schema {target}; make it there")
+        self._lake.rename_view(quoted_name(schema, name), new_name)
+
+    def _store(
+        self,
+        namespace: str,
+        name: str,
+        sql: str,
+        where: Mapping[str, Any],
+        schema: Mapping[str, Any],
+        properties: Mapping[str, str],
+        replace: bool,
+    ) -> None:
+        schema_name = one_schema(namespace)
+        if not any(same_name(known.name, schema_name) for known in self._lake.schemas()):
+            raise NoSuchSchemaError(f"schema {schema_name} does not exist")
+        own = where["own"] and [schema_name] == (where["namespace"] or [DEFAULT_SCHEMA])
+        tags = {} if own else {_NAMESPACE_TAG: ".".join(where["namespace"])}
+        tags |= {} if where["own"] else {_CATALOG_TAG: where["catalog"]}
+        tags |= {_COMMENT: properties[_COMMENT]} if _COMMENT in properties else {}
+        names: Sequence[str] = [field["name"] for field in schema["fields"]]
+        full_name = quoted_name(schema_name, name)
+        with self._lake._attachment.statement():
+            self._lake.create_view(full_name, sql, dialect=DIALECT, column_aliases=names, replace=replace)
+            if tags:
+                self._lake.set_view_tags(full_name, **tags)
+
+    def _schema(self, session: Any, sql: str) -> str:
+        """The columns of a query. Text that is a command is an error here, and not run."""
+        query = session.sessionState().sqlParser().parseQuery(sql)
+        datasets = java_class(self._lake.spark, "org.apache.spark.sql.classic.Dataset")
+        return str(datasets.ofRows(session, query).schema().json())
+
+    def _found(self, schema: str, name: str) -> View | None:
+        return next((v for v in self._lake.views() if same_name(v.schema, schema) and same_name(v.name, name)), None)
+
+
+def _aliases(view: View) -> list[str]:
+    """The names of a view's columns, which the catalog keeps as a list of quoted names."""
+    names, text = [], view.column_aliases or ""
+    while text:
+        quoted = text.startswith('"')
+        end = 1
+        while quoted and (text[end] != '"' or text[end : end + 2] == '""'):
+            end += 2 if text[end] == '"' else 1
+        end = end + 1 if quoted else (text + ",").index(",")
+        names.append(text[1 : end - 1].replace('""', '"') if quoted else text[:end].strip())
+        text = text[end:].lstrip(", ")
+    return names

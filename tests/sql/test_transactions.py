@@ -1,0 +1,100 @@
+"""Statements inside `with lake.transaction():` belong to it, each thread's to its own."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock import Lake
+from penstock.errors import ConflictError, InvalidError
+
+from .conftest import Sql
+
+
+def test_statements_and_verbs_are_one_snapshot(lake: Lake, spark: SparkSession, sql: Sql) -> None:
+    sql("CREATE TABLE sales.t AS SELECT id FROM range(3)")
+    newest = lake.current_snapshot().id
+    with lake.transaction(message="both"):
+        sql("INSERT INTO sales.t VALUES (10)")
+        lake.table("t").append(spark.range(20, 21))
+        assert sql("SELECT count(*), max(id) FROM sales.t") == [(5, 20)]
+        sql("DELETE FROM sales.t WHERE id = (SELECT max(id) FROM sales.t)")
+        sql("INSERT OVERWRITE sales.t SELECT id + 100 FROM sales.t")
+        sql("CREATE TABLE sales.copy AS SELECT * FROM sales.t")
+        sql("ALTER TABLE sales.copy ADD COLUMN b INT")
+        sql("MERGE INTO sales.copy c USING sales.t t ON c.id = t.id WHEN MATCHED THEN UPDATE SET b = 1")
+        sql("CREATE VIEW sales.v AS SELECT sum(b) AS s FROM sales.copy")
+        assert sql("SELECT * FROM sales.v") == [(4,)]
+        assert lake.current_snapshot().id == newest
+    assert lake.current_snapshot().id == newest + 1
+    assert sql("SELECT id, b FROM sales.copy ORDER BY id") == [(100, 1), (101, 1), (102, 1), (110, 1)]
+    assert lake.snapshots().orderBy("snapshot_id").collect()[-1].commit_message == "both"
+
+
+def test_nothing_stays_of_one_that_fails(lake: Lake, spark: SparkSession, sql: Sql) -> None:
+    sql("CREATE TABLE sales.t AS SELECT id FROM range(3)")
+    with lake.transaction() as transaction:
+        sql("INSERT INTO sales.t VALUES (10)")
+        sql("CREATE TABLE sales.u (a INT)")
+        transaction.roll_back()
+    assert sql("SELECT count(*) FROM sales.t") == [(3,)]
+    assert sql("SHOW TABLES IN sales.main") == [("main", "t", False)]
+
+
+def test_a_statement_that_fails_leaves_the_others(lake: Lake, sql: Sql) -> None:
+    sql("CREATE TABLE sales.t AS SELECT id FROM range(3)")
+    with lake.transaction():
+        sql("INSERT INTO sales.t VALUES (10)")
+        with pytest.raises(Exception, match="oops"):
+            sql("INSERT INTO sales.t SELECT raise_error('oops')")
+        with pytest.raises(InvalidError, match="takes effect at once"):
+            sql("CALL sales.system.merge_adjacent_files()")
+    assert sql("SELECT id FROM sales.t WHERE id > 5") == [(10,)]
+
+
+def test_each_thread_has_its_own(lake: Lake, spark: SparkSession, sql: Sql) -> None:
+    sql("CREATE TABLE sales.t (id BIGINT)")
+
+    def count() -> int:
+        [(found,)] = spark.sql("SELECT count(*) FROM sales.t").collect()
+        return int(found)
+
+    def in_one(number: int) -> list[int]:
+        with lake.transaction():
+            spark.sql(f"INSERT INTO sales.t VALUES ({number})")
+            with ThreadPoolExecutor(1) as other:
+                seen = [count(), other.submit(count).result()]
+            spark.sql(f"INSERT INTO sales.t VALUES ({number})")
+            return [*seen, count()]
+
+    assert in_one(1) == [1, 0, 2]
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(in_one, range(3)))
+    assert all(last == first + 1 and first > 2 for first, _, last in found)
+    assert count() == 8
+
+
+def test_conflicts(lake: Lake, spark: SparkSession, sql: Sql) -> None:
+    sql("CREATE TABLE sales.t AS SELECT id FROM range(3)")
+
+    def late() -> None:
+        with lake.transaction():
+            sql("UPDATE sales.t SET id = 9 WHERE id = 1")
+            with ThreadPoolExecutor(1) as other:
+                other.submit(sql, "DELETE FROM sales.t WHERE id = 1").result()
+
+    with pytest.raises(ConflictError):
+        late()
+    assert sql("SELECT id FROM sales.t") == [(0,), (2,)]
+
+
+def test_commit_messages(lake: Lake, spark: SparkSession, sql: Sql) -> None:
+    with lake.transaction():
+        sql("CREATE TABLE sales.t (a INT)")
+        sql("CALL sales.system.set_commit_message('me', 'why', extra_info => '{}')")
+    last = lake.snapshots().orderBy("snapshot_id").collect()[-1]
+    assert (last.author, last.commit_message, last.commit_extra_info) == ("me", "why", "{}")
+    with pytest.raises(InvalidError, match="begin one"):
+        sql("CALL sales.system.set_commit_message('me', 'why')")
