@@ -24,6 +24,11 @@ CATALOG = "penstock.sql.LakeRelations"
 _KINDS: tuple[tuple[type[Exception], str], ...] = ((AlreadyExistsError, "exists"), (NoSuchSchemaError, "no schema"))
 
 
+def items_of(items: Any) -> list[Any]:
+    """The items of a Java list, by their places: its iterator ends with an exception, which takes PySpark 70 ms."""
+    return [items[place] for place in range(len(items))]
+
+
 class Answers:
     """The answers for one lake, as the `java.util.function.Function` that its catalogs call."""
 
@@ -41,7 +46,7 @@ class Answers:
 
     def apply(self, call: Any) -> Any:
         """Answers [the JVM's thread, verb, argument...]; an error is noted, and told by its number."""
-        thread, verb, *arguments = list(call)
+        thread, verb, *arguments = items_of(call)
         try:
             with self._attachment.called_by(thread):
                 answer: Callable[..., Any] = self._verbs[verb]

@@ -13,6 +13,7 @@ from penstock.ducklake.lake import DuckLake
 from penstock.ducklake.model.names import DEFAULT_SCHEMA
 from penstock.errors import InvalidError, NotFoundError
 from penstock.spark.jvm import query_execution
+from penstock.sql.bridge import items_of
 from penstock.sql.procedures import table_named
 from penstock.sql.shown_objects import moment_of
 
@@ -36,14 +37,14 @@ class TableFunctions:
 
     def table_function(self, path: Any, qualified: bool, names: Any, values: Any) -> Any:
         """The plan of a function's rows. For a bare name that is none of ours None, and Spark looks elsewhere."""
-        *schema, name = list(path)
+        *schema, name = items_of(path)
         function = FUNCTIONS.get(name.lower())
         if function is None or (schema and [part.lower() for part in schema] not in ([DEFAULT_SCHEMA], ["system"])):
             if not qualified:
                 return None
             known = ", ".join(sorted(FUNCTIONS))
             raise NotFoundError(f"the lake has no table function {'.'.join(path)}; there are {known}")
-        given = _bound(name, function, list(names), list(values))
+        given = _bound(name, function, items_of(names), items_of(values))
         return query_execution(function.rows(self._lake, given)).analyzed()
 
 
