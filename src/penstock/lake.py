@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -40,7 +40,13 @@ class Lake(DuckLake):
         """
         register(self, name, spark or self.spark)
 
-    def sql(self, query: str, args: dict[str, Any] | list[Any] | None = None) -> DataFrame:
+    def sql(
+        self,
+        query: str,
+        args: dict[str, Any] | list[Any] | None = None,
+        *,
+        dialect: Literal["spark", "duckdb"] = "spark",
+    ) -> DataFrame:
         """Runs a statement of Spark SQL in which the lake is the current catalog: `lake.sql("SELECT * FROM orders")`.
 
         Temporary views, functions and settings of the session are there; those that a statement makes are not kept.
@@ -48,11 +54,14 @@ class Lake(DuckLake):
         Args:
             query: The statement.
             args: Values of parameters in it, as `spark.sql` takes them.
+            dialect: The language of the statement. With `duckdb` it is a query as DuckDB runs it: DuckDB binds it to
+                the lake's tables, views and macros, and Spark runs what is written for it from DuckDB's plan.
 
         Returns:
             The rows. Statements that change something have done it already.
 
         Raises:
-            InvalidError: The statement only changes the session, which `spark.sql` does.
+            InvalidError: The statement only changes the session, which `spark.sql` does; or DuckDB cannot bind it.
+            UnsupportedError: A query of DuckDB's has what is not translated; the error says what.
         """
-        return lake_query(self, query, args)
+        return lake_query(self, query, args, dialect)

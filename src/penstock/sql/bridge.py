@@ -17,7 +17,7 @@ from penstock.sql.names import NoSuchSchemaError
 _SOURCES = (
     "Lakes", "LakeException", "Values", "LakeRows", "LakeTable", "ReadLakeTables", "PinnedQuery", "Statement",
     "StatementNames", "ChangeLakeTables", "LakeProcedure", "TableChanges", "LakeCatalog", "LakeRelations",
-    "LakeNames", "Installation",
+    "LakeMacros", "LakeNames", "Installation",
 )  # fmt: skip
 CATALOG = "penstock.sql.LakeRelations"
 # Errors that Spark has exceptions of its own for, which its IF [NOT] EXISTS and its messages go by.

@@ -15,6 +15,7 @@ from penstock.ducklake.lake import DuckLake
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.sql.bridge import CATALOG, Answers, load_classes, sql_class
 from penstock.sql.evolving_tables import EvolvingTables
+from penstock.sql.macros import Macros
 from penstock.sql.procedures import Procedures
 from penstock.sql.sessions import catalog_settings, forget_catalog, setting
 from penstock.sql.shown_objects import ShownObjects
@@ -49,7 +50,9 @@ def door_to(lake: DuckLake) -> Door:
             shown = ShownObjects(attachment, evolving)
             definitions = TableDefinitions(lake, shown, evolving)
             rows = TableRows(lake, door.id, definitions, evolving)
-            answering = [shown, definitions, rows, Procedures(lake), TableFunctions(lake), Views(lake, door.id)]
+            macros = Macros(lake, door.id)
+            functions = TableFunctions(lake, macros)
+            answering = [shown, definitions, rows, Procedures(lake), functions, Views(lake, door.id), macros]
             sql_class(lake.spark, "Lakes").register(door.id, Answers(attachment, answering))
             _doors[attachment] = door
         return _doors[attachment]

@@ -14,6 +14,7 @@ from penstock.ducklake.model.names import DEFAULT_SCHEMA
 from penstock.errors import InvalidError, NotFoundError
 from penstock.spark.jvm import query_execution
 from penstock.sql.bridge import items_of
+from penstock.sql.macros import Macros
 from penstock.sql.procedures import table_named
 from penstock.sql.shown_objects import moment_of
 
@@ -32,19 +33,21 @@ class TableFunction:
 class TableFunctions:
     """Questions of the rule LakeNames."""
 
-    def __init__(self, lake: DuckLake) -> None:
-        self._lake = lake
+    def __init__(self, lake: DuckLake, macros: Macros) -> None:
+        self._lake, self._macros = lake, macros
 
-    def table_function(self, path: Any, qualified: bool, names: Any, values: Any) -> Any:
+    def table_function(self, catalog: str, path: Any, qualified: bool, names: Any, values: Any) -> Any:
         """The plan of a function's rows. For a bare name that is none of ours None, and Spark looks elsewhere."""
         *schema, name = items_of(path)
         function = FUNCTIONS.get(name.lower())
+        words, given_values = items_of(names), [_given(value) for value in items_of(values)]
         if function is None or (schema and [part.lower() for part in schema] not in ([DEFAULT_SCHEMA], ["system"])):
-            if not qualified:
-                return None
+            plan = self._macros.table_macro(catalog, [*schema, name], words, given_values)
+            if plan is not None or not qualified:
+                return plan
             known = ", ".join(sorted(FUNCTIONS))
-            raise NotFoundError(f"the lake has no table function {'.'.join(path)}; there are {known}")
-        given = _bound(name, function, items_of(names), items_of(values))
+            raise NotFoundError(f"the lake has no table function {'.'.join([*schema, name])}; there are {known}")
+        given = _bound(name, function, words, given_values)
         return query_execution(function.rows(self._lake, given)).analyzed()
 
 
@@ -57,15 +60,17 @@ def _bound(name: str, function: TableFunction, names: Sequence[str | None], valu
         parameter = function.parameters[place] if word is None else word.lower()
         if parameter not in function.parameters or parameter in given:
             raise InvalidError(f"{name} takes {', '.join(function.parameters) or 'no argument'}, and not {word} so")
-        given[parameter] = moment_of(value["micros"]) if _is_time(value) else value
+        given[parameter] = value
     missing = [parameter for parameter in function.parameters[: function.required] if given.get(parameter) is None]
     if missing:
         raise InvalidError(f"{name} needs {', '.join(missing)}")
     return {parameter: value for parameter, value in given.items() if value is not None}
 
 
-def _is_time(value: Any) -> bool:
-    return isinstance(value, Mapping) or type(value).__name__ == "JavaMap"
+def _given(value: Any) -> Any:
+    """An argument as Python has it: times come as maps."""
+    is_time = isinstance(value, Mapping) or type(value).__name__ == "JavaMap"
+    return moment_of(value["micros"]) if is_time else value
 
 
 def _feed(verb: str) -> Callable[[DuckLake, Given], DataFrame]:

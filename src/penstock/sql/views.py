@@ -13,8 +13,12 @@ from penstock.ducklake.model.objects import View
 from penstock.ducklake.model.snapshot_changes import quoted_name
 from penstock.errors import UnsupportedError
 from penstock.spark.java_classes import java_class
+from penstock.sql.duckdb_dialect.stand_ins import DIALECT as DUCKDB
+from penstock.sql.duckdb_dialect.translation import SETTINGS
+from penstock.sql.duckdb_queries import check_types, translated_query
 from penstock.sql.names import NoSuchSchemaError, one_schema
 from penstock.sql.sessions import session_in_lake, set_current
+from penstock.sql.view_columns import aliases_of
 
 DIALECT = "spark"
 # Where the names of a view's text are looked up, if not in its own schema.
@@ -41,27 +45,44 @@ class Views:
         found = self._found(schema, name)
         if found is None:
             return None
+        session = session_in_lake(self._lake.spark, catalog, self._id, found.schema)
+        if found.dialect.lower() == DUCKDB:
+            return self._translated(found, catalog, session)
         if found.dialect.lower() != DIALECT:
             raise UnsupportedError(
                 f"view {found.schema}.{found.name} is written in the dialect {found.dialect}, which Penstock does not "
                 f"translate: {found.sql}"
             )
         where = [found.tags.get(_CATALOG_TAG) or catalog, found.tags.get(_NAMESPACE_TAG) or found.schema]
-        session = session_in_lake(self._lake.spark, catalog, self._id, found.schema)
         if where[0] != catalog:
             set_current(self._lake.spark, session, where[0], None)
-        shape = json.loads(self._schema(session, found.sql))
+        return self._told(found, found.sql, where, self._schema(session, found.sql), {})
+
+    def _translated(self, found: View, catalog: str, session: Any) -> str:
+        """A view of DuckDB's dialect, in Spark's."""
+        what = f"view {found.schema}.{found.name}"
+        for key, value in SETTINGS.items():
+            session.conf().set(key, value)
+        query = f"FROM {quoted_name(found.schema, found.name)}"
+        translation = translated_query(self._lake, catalog, session, query, what, shown=found.sql)
+        schema = self._schema(session, translation.sql)
+        check_types(self._lake.spark, schema, translation, what)
+        return self._told(found, translation.sql, [catalog, found.schema], schema, SETTINGS)
+
+    def _told(self, found: View, sql: str, where: Sequence[str], schema: str, settings: Mapping[str, str]) -> str:
+        shape = json.loads(schema)
         names = [field["name"] for field in shape["fields"]]
-        for field, alias in zip(shape["fields"], _aliases(found), strict=False):
+        for field, alias in zip(shape["fields"], aliases_of(found), strict=False):
             field["name"] = alias
         comment = found.tags.get(_COMMENT)
         return json.dumps(
             {
-                "sql": found.sql,
+                "sql": sql,
                 "catalog": where[0],
                 "namespace": where[1],
                 "schema": json.dumps(shape),
                 "columns": names,
+                "settings": settings,
                 "properties": {} if comment is None else {_COMMENT: comment},
             }
         )
@@ -120,17 +141,3 @@ class Views:
 
     def _found(self, schema: str, name: str) -> View | None:
         return next((v for v in self._lake.views() if same_name(v.schema, schema) and same_name(v.name, name)), None)
-
-
-def _aliases(view: View) -> list[str]:
-    """The names of a view's columns, which the catalog keeps as a list of quoted names."""
-    names, text = [], view.column_aliases or ""
-    while text:
-        quoted = text.startswith('"')
-        end = 1
-        while quoted and (text[end] != '"' or text[end : end + 2] == '""'):
-            end += 2 if text[end] == '"' else 1
-        end = end + 1 if quoted else (text + ",").index(",")
-        names.append(text[1 : end - 1].replace('""', '"') if quoted else text[:end].strip())
-        text = text[end:].lstrip(", ")
-    return names

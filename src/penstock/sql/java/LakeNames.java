@@ -31,11 +31,14 @@ public class LakeNames extends Rule {
   private final SparkSession session;
   public LakeNames(SparkSession session) { this.session = session; }
 
-  public LogicalPlan apply(LogicalPlan plan) { return (LogicalPlan) plan.resolveOperatorsUp(new Names(this)); }
+  public LogicalPlan apply(LogicalPlan plan) {
+    LogicalPlan named = (LogicalPlan) plan.resolveOperatorsUp(new Names(this));
+    return named.resolveExpressions(new LakeMacros(this, session));
+  }
   public TreeNode apply(TreeNode plan) { return apply((LogicalPlan) plan); }
 
   /** The catalog that a name belongs to, if it is a lake: the one it begins with, or the current one. */
-  private LakeCatalog catalog(Seq name) {
+  LakeCatalog catalog(Seq name) {
     Object found = null;
     if (name.size() > 1) {
       String first = (String) name.apply(0);
@@ -106,7 +109,7 @@ public class LakeNames extends Rule {
         values.add(rule.value(named ? ((NamedArgumentExpression) argument).value() : argument));
       }
       LakeCatalog catalog = rule.catalog(call.name());
-      Object plan = Lakes.answer(catalog.lake(), new Object[] {"table_function", path, qualified, names, values});
+      Object plan = Lakes.answer(catalog.lake(), new Object[] {"table_function", catalog.name(), path, qualified, names, values});
       return plan == null ? call : plan;
     }
   }

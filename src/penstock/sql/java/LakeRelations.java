@@ -18,6 +18,7 @@ import org.apache.spark.sql.connector.catalog.View;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -61,6 +62,10 @@ public class LakeRelations extends LakeCatalog implements RelationCatalog {
     builder.withQueryText((String) about.get("sql"));
     builder.withCurrentCatalog((String) about.get("catalog"));
     builder.withCurrentNamespace(new String[] {(String) about.get("namespace")});
+    // Without settings of its own, a view would be read under Spark's defaults, and not under the session's.
+    Map settings = new LinkedHashMap(scala.jdk.javaapi.CollectionConverters.asJava(SQLConf.get().getAllConfs()));
+    settings.putAll((Map) about.get("settings"));
+    builder.withSqlConfigs(settings);
     builder.withSchemaMode("BINDING");
     builder.withQueryColumnNames((String[]) ((java.util.List) about.get("columns")).toArray(new String[0]));
     builder.withProperties((Map) about.get("properties"));
