@@ -11,7 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock import Lake
+from penstock.errors import UnsupportedError
 from support import catalogs
+from support.effort import is_full
 from support.writing import attached
 
 pytestmark = pytest.mark.compiled
@@ -38,11 +40,24 @@ def answers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def value(one: Any) -> Any:
-    return round(float(one), 6) if isinstance(one, float | Decimal) else one
+    return round(float(one), 6) if isinstance(one, int | float | Decimal) else one
 
 
 def in_order(rows: Rows) -> list[str]:
     return sorted(repr(tuple(map(value, row))) for row in rows)
+
+
+@pytest.mark.parametrize("number", [2, 4, 13, 17, 20, 21, 22] if not is_full() else range(1, 23))
+def test_query_of_duckdb(answers: Answers, number: int) -> None:
+    """DuckDB's own text in its own dialect: those with subqueries, or all of them."""
+    lake, queries = answers
+    text, expected = queries[number]
+    if number == 11:  # a sum of 38 digits times 0.0001, for which Spark has too few
+        with pytest.raises(UnsupportedError, match="too few digits"):
+            lake.sql(text, dialect="duckdb")
+        return
+    rows = lake.sql(text, dialect="duckdb").collect()
+    assert in_order([tuple(row) for row in rows]) == in_order(expected)
 
 
 @pytest.mark.parametrize("number", range(1, 23))

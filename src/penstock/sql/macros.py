@@ -34,9 +34,13 @@ class Macros:
     def __init__(self, lake: DuckLake, lake_id: str) -> None:
         self._lake, self._id = lake, lake_id
 
-    def is_macro(self, path: Any) -> bool:
-        """Whether a name is a scalar macro's."""
-        return self._find(items_of(path), "scalar") is not None
+    def is_macro(self, path: Any, qualified: bool) -> bool:
+        """Whether a name is a scalar macro's. One that says it is the lake's has to be."""
+        names = items_of(path)
+        found = self._find(names, "scalar") is not None
+        if qualified and not found:
+            raise InvalidError(f"the lake has no macro {'.'.join(names)}; functions of Spark's have no catalog's name")
+        return found
 
     def macro_expression(self, catalog: str, path: Any, words: Any, types: Any, constants: Any, ansi: bool) -> str:
         """A call of a macro as an expression of Spark's, in which its arguments have names of ours."""
@@ -48,7 +52,7 @@ class Macros:
             raise InvalidError(f"{what} is DuckDB's, and computes as DuckDB does only with spark.sql.ansi.enabled")
         kinds = [T._parse_datatype_json_string(kind) for kind in items_of(types)]
         fields = [T.StructField(f"{_ARGUMENT}{place}", kind) for place, kind in enumerate(kinds)]
-        columns = columns_of(self._lake.spark, T.StructType(fields))
+        columns = columns_of(self._lake.spark, T.StructType(fields or [T.StructField("none", T.IntegerType())]))
         given = [
             f"CAST({text_literal(value)} AS {duckdb_type(columns[place])})"
             if value is not None and isinstance(kinds[place], _CONSTANTS)

@@ -85,7 +85,8 @@ def _check_digits(operator: str, call: Call) -> None:
     (p1, s1), (p2, s2) = ((kind.width, kind.scale) for kind in call.types)
     scale = s1 + s2 if operator == "*" else max(s1, s2)
     width = p1 + p2 + 1 if operator == "*" else max(p1 - s1, p2 - s2) + scale + 1
-    if width > 38 and scale:
+    # Spark keeps six digits after the point, or as many as the digits before it leave.
+    if width > 38 and max(38 - (width - scale), min(scale, 6)) < scale:
         raise call.refused("Spark has too few digits for its result")
 
 

@@ -10,6 +10,8 @@ from penstock.sql.duckdb_dialect.constants import constant_number, constant_text
 from penstock.sql.duckdb_dialect.functions import Call, Written
 from penstock.sql.duckdb_dialect.repeated_values import fresh_name, once
 
+_USUAL = ("ASC", "NULLS LAST")  # the order of a list that is told none
+
 
 def _list(call: Call) -> str:
     return f"CAST(array({', '.join(call.values)}) AS {call.result.spark})"
@@ -84,13 +86,14 @@ def _sorted(call: Call) -> str:
 
 def _sorted_by(call: Call) -> str:
     """A list in an order that two constants say, such as 'DESC' and 'NULLS LAST'."""
-    way, nulls = (constant_text(node) for node in call.nodes[1:3])
-    if way is None or nulls is None or way.upper() not in ("ASC", "DESC", "ASCENDING", "DESCENDING"):
+    said = [(constant_text(node) or "").upper() for node in call.nodes[1:3]]
+    way, nulls = (usual if word == "ORDER_DEFAULT" else word for word, usual in zip(said, _USUAL, strict=True))
+    if way not in ("ASC", "DESC", "ASCENDING", "DESCENDING") or nulls not in ("NULLS LAST", "NULLS FIRST"):
         raise call.refused("in an order that is no constant")
     check_ordered(call.types[0].element)
     one, other = fresh_name(), fresh_name()
-    less, more = ("1", "-1") if way.upper().startswith("DESC") else ("-1", "1")
-    after, before = ("1", "-1") if nulls.upper() == "NULLS LAST" else ("-1", "1")
+    less, more = ("1", "-1") if way.startswith("DESC") else ("-1", "1")
+    after, before = ("1", "-1") if nulls == "NULLS LAST" else ("-1", "1")
     order = (
         f"CASE WHEN {one} IS NULL AND {other} IS NULL THEN 0 WHEN {one} IS NULL THEN {after}"
         f" WHEN {other} IS NULL THEN {before} WHEN {one} < {other} THEN {less} WHEN {one} > {other} THEN {more}"

@@ -12,7 +12,7 @@ from penstock.sql.duckdb_dialect.functions import Call, Written
 # What RE2 and Java agree on. Classes of letters are ASCII's in both.
 _TOKENS = re.compile(
     r"(?P<escape>\\[dDwW.\\+*?()\[\]{}|^$/-])|(?P<space>\\s)|(?P<end>\$)"
-    r"|(?P<set>\[\^?(?:\\[dw.\\\]\[^-]|[^\\\]\[&])+\])|(?P<group>\((?:\?:)?|\))"
+    r"|(?P<set>\[\^?(?:\\[dw.\\\]\[^-]|[^\\\]\[&])+\])|(?P<group>\((?:\?:|(?!\?))|\))"
     r"|(?P<repeat>[*+?]\??|\{\d+(?:,\d*)?\}\??)|(?P<other>[.^|]|[^\\\[\](){}*+?|^$])"
 )
 

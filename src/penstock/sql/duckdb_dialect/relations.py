@@ -12,6 +12,7 @@ from penstock.sql.duckdb_dialect.bound_types import Node, UntranslatableError, b
 from penstock.sql.duckdb_dialect.expressions import Expressions, type_of
 from penstock.sql.duckdb_dialect.joins import any_joined, joined
 from penstock.sql.duckdb_dialect.plan_keys import check_keys
+from penstock.sql.duckdb_dialect.pushed_conditions import pushed
 from penstock.sql.duckdb_dialect.query_texts import Rows, columns_of, exploded, selected
 from penstock.sql.duckdb_dialect.windows import window_text
 
@@ -113,6 +114,9 @@ class Relations:
                     len(node["expressions"]))  # fmt: skip
 
     def _filter(self, node: Node) -> Rows:
+        moved = pushed(node)
+        if moved is not node:
+            return self.rows(moved)
         true = {one["index"] for one in node["expressions"] if one["expression_class"] == "BOUND_REF"}
         child, name, columns = self.child(node, true=true)
         conditions = " AND ".join(self.expressions.texts(node["expressions"], columns))

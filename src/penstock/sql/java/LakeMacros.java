@@ -46,7 +46,9 @@ class LakeMacros extends AbstractPartialFunction {
     LakeCatalog catalog = names.catalog(call.nameParts());
     ArrayList path = new ArrayList();
     for (int i = call.nameParts().size() > 1 ? 1 : 0; i < call.nameParts().size(); i++) path.add(call.nameParts().apply(i));
-    if (!((Boolean) Lakes.answer(catalog.lake(), new Object[] {"is_macro", path})).booleanValue()) return call;
+    Boolean qualified = Boolean.valueOf(call.nameParts().size() > 1);
+    Object found = Lakes.answer(catalog.lake(), new Object[] {"is_macro", path, qualified});
+    if (!((Boolean) found).booleanValue()) return call;
     ArrayList words = new ArrayList();
     ArrayList values = new ArrayList();
     for (int i = 0; i < call.arguments().size(); i++) {
