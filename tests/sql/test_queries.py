@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from penstock import Lake
 from penstock.errors import InvalidError, NotFoundError
+from penstock.spark.jvm import query_execution
 from support.catalogs import Catalog
 from support.compare import assert_contents, query
 from support.plans import files_read
@@ -208,4 +209,29 @@ def test_dataframe_calls(lake: Lake, spark: SparkSession, sql: Sql) -> None:
     assert joined.count() == 9
     frame.createOrReplaceTempView("seen")
     assert sql("SELECT count(*) FROM seen s LEFT ANTI JOIN sales.t t ON s.id = t.id + 5") == [(5,)]
-    assert spark.newSession().sql("SELECT 1").collect() == [(1,)]
+
+
+def test_a_new_session_says_how_to_know_a_lake(lake: Lake, spark: SparkSession, sql: Sql) -> None:
+    sql("CREATE TABLE sales.t AS SELECT 1 AS a")
+    fresh = spark.newSession()
+    assert fresh.sql("SELECT 1").collect() == [(1,)]
+    for text in ("SELECT * FROM sales.t", "SELECT * FROM sales.main.t"):
+        with pytest.raises(AnalysisException, match=r'lake\.register\("sales", spark=session\)'):
+            fresh.sql(text)
+    lake.register("sales", spark=fresh)
+    assert fresh.sql("SELECT * FROM sales.t").collect() == [(1,)]
+
+
+def test_explain_tells_what_is_read(lake: Lake, spark: SparkSession, sql: Sql) -> None:
+    lake.set_option("data_inlining_row_limit", 0)
+    sql("CREATE TABLE sales.t (id BIGINT, p INT) PARTITIONED BY (p)")
+    for part in range(3):
+        sql(f"INSERT INTO sales.t SELECT /*+ COALESCE(1) */ id, {part} FROM range(4)")
+    for text, files in (("SELECT * FROM sales.t", 3), ("SELECT * FROM sales.t WHERE p = 1", 1)):
+        [[shown]] = sql(f"EXPLAIN {text}")
+        assert f"ducklake main.t at snapshot 5, 3 files before pruning, {files} after it" in shown
+    lake.sql("DELETE FROM t WHERE id = 1 AND p = 2")
+    frame = lake.table("t").read().where("p = 2")
+    shown = str(query_execution(frame).executedPlan())
+    assert "3 files before pruning, 1 after it" in shown
+    assert frame.count() == 3

@@ -71,6 +71,7 @@ def register(lake: DuckLake, name: str, spark: SparkSession) -> None:
     for key, value in catalog_settings(name, door.id).items():
         spark.conf.set(key, value)
     door.registered.append((spark, name))
+    sql_class(spark, "Lakes").name(name, door.id)
 
 
 def unregister_all(lake: DuckLake) -> None:

@@ -37,6 +37,9 @@ public class CatalogFileIndex implements FileIndex {
   private boolean follower;
   private boolean readInPython;
   private String given;
+  private String told;
+  private String asked;
+  private String chosen;
 
   // py4j cannot pass a Python proxy to a reflective constructor, so the fields arrive here.
   public CatalogFileIndex init(Function planner, StructType constants, Map derived, long sizeInBytes, String description) {
@@ -67,18 +70,43 @@ public class CatalogFileIndex implements FileIndex {
   public Map derived() { return derived; }
   public String given() { return given; }
 
+  public String told() { return told; }
+
+  /** The same with the filters to choose files by. */
   public CatalogFileIndex withFilters(String filters) {
-    CatalogFileIndex copy = new CatalogFileIndex().init(planner, constants, derived, sizeInBytes, description);
-    copy.leader = leader;
-    copy.follower = follower;
-    copy.readInPython = readInPython;
+    CatalogFileIndex copy = copy();
     copy.given = filters;
     return copy;
   }
 
+  /** The same with the filters that Spark will hand over when it lists the files, for EXPLAIN. */
+  public CatalogFileIndex toldOf(String filters) {
+    CatalogFileIndex copy = copy();
+    copy.told = filters;
+    return copy;
+  }
+
+  private CatalogFileIndex copy() {
+    CatalogFileIndex copy = new CatalogFileIndex().init(planner, constants, derived, sizeInBytes, description);
+    copy.leader = leader;
+    copy.follower = follower;
+    copy.readInPython = readInPython;
+    return copy;
+  }
+
+  /** Two that list the same files: Spark computes what is read through them once. */
+  public boolean equals(Object other) {
+    if (!(other instanceof CatalogFileIndex)) return false;
+    CatalogFileIndex index = (CatalogFileIndex) other;
+    return planner == index.planner && leader == index.leader && follower == index.follower
+        && java.util.Objects.equals(given, index.given) && java.util.Objects.equals(told, index.told);
+  }
+
+  public int hashCode() { return System.identityHashCode(planner) + java.util.Objects.hashCode(told); }
+
   /** One call into Python: the filters as JSON in; a record a file out, of its URI, its size and its constants. */
   public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
-    String chosen = (String) planner.apply(given != null ? given : FilterText.all(dataFilters, derived));
+    String chosen = choose(given != null ? given : FilterText.all(dataFilters, derived));
     if (chosen.startsWith(FAILED)) throw new PlanningException(chosen.substring(1));
     BasePredicate[] onConstants = predicates(partitionFilters);
     ArrayList directories = new ArrayList();
@@ -93,6 +121,15 @@ public class CatalogFileIndex implements FileIndex {
       directories.add(PartitionDirectory.apply(values, one));
     }
     return seq(directories);
+  }
+
+  /** What Python answers to filters; the last answer is kept, as EXPLAIN and Spark ask the same. */
+  private synchronized String choose(String filters) {
+    if (!filters.equals(asked)) {
+      chosen = (String) planner.apply(filters);
+      asked = chosen.startsWith(FAILED) ? null : filters;
+    }
+    return chosen;
   }
 
   /** Spark leaves the filters on constants alone to the index, and does not test them again. */
@@ -150,11 +187,15 @@ public class CatalogFileIndex implements FileIndex {
     return scala.jdk.javaapi.CollectionConverters.asScala((List) list).toSeq();
   }
 
-  /** No paths: EXPLAIN prints them, so that it tells the table and its snapshot. */
+  /** No paths: EXPLAIN prints them, so that it tells the table, its snapshot, and how many files are read. */
   public Seq rootPaths() {
-    ArrayList told = new ArrayList();
-    told.add(new Path((String) null, (String) null, description));
-    return seq(told);
+    String filters = given != null ? given : told;
+    String files = filters == null ? FAILED : choose(filters);
+    int count = files.isEmpty() ? 0 : files.split(RECORD, -1).length;
+    ArrayList shown = new ArrayList();
+    String told = ", " + count + (description.endsWith(" before pruning") ? " after it" : " files");
+    shown.add(new Path((String) null, (String) null, files.startsWith(FAILED) ? description : description + told));
+    return seq(shown);
   }
 
   public String[] inputFiles() { return new String[0]; }

@@ -83,7 +83,7 @@ public class FollowFilters extends Rule {
   private static LogicalPlan informed(LogicalPlan top) {
     if (!isLink(top)) return top;
     Lead own = lead(top);
-    if (own == null || !own.index.isReadInPython() || own.index.isFollower()) return top;
+    if (own == null || own.index.isFollower()) return top;
     return (LogicalPlan) top.transformUp(new Given(own, false));
   }
 
@@ -133,15 +133,19 @@ public class FollowFilters extends Rule {
     public boolean isDefinedAt(Object node) {
       CatalogFileIndex index = index(node);
       return index != null && index.isFollower() == followers && index.follows(lead.index)
-          && !lead.filters.equals(index.given());
+          && !lead.filters.equals(isGiven(index) ? index.given() : index.told());
     }
+
+    /** Whether the index has to go by the lead's filters. The others Spark gives their own, and these are for EXPLAIN. */
+    private boolean isGiven(CatalogFileIndex index) { return followers || index.isReadInPython(); }
 
     public Object applyOrElse(Object node, Function1 otherwise) {
       if (!isDefinedAt(node)) return otherwise.apply(node);
+      CatalogFileIndex index = index(node);
       LogicalRelation old = (LogicalRelation) node;
       HadoopFsRelation files = (HadoopFsRelation) old.relation();
       HadoopFsRelation chosen = new HadoopFsRelation(
-          index(node).withFilters(lead.filters), files.partitionSchema(), files.dataSchema(), files.bucketSpec(),
+          isGiven(index) ? index.withFilters(lead.filters) : index.toldOf(lead.filters), files.partitionSchema(), files.dataSchema(), files.bucketSpec(),
           files.fileFormat(), files.options(), files.sparkSession());
       return new LogicalRelation(chosen, old.output(), old.catalogTable(), old.isStreaming(), old.stream());
     }

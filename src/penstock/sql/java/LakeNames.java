@@ -49,6 +49,17 @@ public class LakeNames extends Rule {
     return found instanceof LakeCatalog ? (LakeCatalog) found : null;
   }
 
+  /** An error for a lake that another session has, and this one does not: newSession() copies no catalogs. */
+  private void checkKnown(Seq name) {
+    String first = (String) name.apply(0);
+    if (name.size() < 2 || !Lakes.isName(first)) return;
+    if (session.sessionState().conf().contains("spark.sql.catalog." + first)) return;
+    if (!session.sessionState().catalogManager().currentCatalog().name().equals("spark_catalog")) return;
+    if (session.sessionState().catalog().databaseExists(first)) return;
+    throw Lakes.raised(new LakeException("", "this session does not know the lake " + first
+        + ", which another one has; make it known with lake.register(\"" + first + "\", spark=session)"));
+  }
+
   /** What a constant argument is: any expression without columns. Times without a zone are in the session's. */
   private Object value(Expression argument) {
     Seq none = (Seq) scala.collection.immutable.Nil$.MODULE$;
@@ -70,6 +81,7 @@ public class LakeNames extends Rule {
     public boolean isDefinedAt(Object node) {
       if (node instanceof UnresolvedRelation) {
         Seq name = ((UnresolvedRelation) node).multipartIdentifier();
+        rule.checkKnown(name);
         return name.size() == 2 && isView(rule.catalog(name), name);
       }
       return node instanceof UnresolvedTableValuedFunction

@@ -17,10 +17,19 @@ import scala.collection.immutable.Seq;
 public final class Lakes {
   private static final String FAILED = "\u0001";
   private static final ConcurrentHashMap LAKES = new ConcurrentHashMap();
+  private static final Map NAMES = new java.util.concurrent.ConcurrentHashMap();
   private static final ObjectMapper JSON = new ObjectMapper();
 
   public static void register(String id, Function lake) { LAKES.put(id, lake); }
-  public static void forget(String id) { LAKES.remove(id); }
+
+  public static void forget(String id) {
+    LAKES.remove(id);
+    NAMES.values().removeAll(java.util.Collections.singleton(id));
+  }
+
+  /** Names that a lake has in some session, for those that do not know it. */
+  public static void name(String name, String id) { NAMES.put(name, id); }
+  static boolean isName(String name) { return NAMES.containsKey(name); }
 
   /**
    * What Python answers: null, a boolean, JSON text or a Java object. The thread goes along as the one that a
