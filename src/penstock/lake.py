@@ -23,8 +23,10 @@ class Lake(DuckLake):
 
     def close(self) -> None:
         """Lets go of the catalog, and of the names it has in Spark; DataFrames that were not yet run will fail."""
-        unregister_all(self)
-        super().close()
+        try:
+            unregister_all(self)
+        finally:
+            super().close()
 
     def register(self, name: str, *, spark: SparkSession | None = None) -> None:
         """Makes the lake a catalog of a Spark session: `spark.sql("SELECT * FROM sales.orders")`.

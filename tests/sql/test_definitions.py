@@ -208,3 +208,32 @@ def test_a_view_that_is_no_query_is_not_run(lake: Lake, sql: Sql) -> None:
     lake.create_view("o", "SELECT a FROM t", dialect="oracle")
     with pytest.raises(UnsupportedError, match=r"view main\.o is written in the dialect oracle.*SELECT a"):
         sql("SELECT * FROM sales.o")
+
+
+def test_views_keep_to_their_columns_and_schemas(lake: Lake, spark: SparkSession, sql: Sql) -> None:
+    sql("CREATE TABLE sales.t AS SELECT 1 AS id, 's' AS s, 5 AS n")
+    sql("CREATE VIEW sales.v AS SELECT * FROM sales.t")
+    sql("ALTER TABLE sales.t ADD COLUMN more INT")
+    assert sql("SELECT * FROM sales.v") == [(1, "s", 5)]
+    sql("ALTER TABLE sales.t DROP COLUMN s")
+    with pytest.raises(AnalysisException, match="INCOMPATIBLE_VIEW_SCHEMA_CHANGE"):
+        sql("SELECT * FROM sales.v")
+    sql("CREATE SCHEMA sales.crm")
+    sql("CREATE TABLE sales.crm.o AS SELECT 1 AS a")
+    sql("CREATE TABLE sales.o AS SELECT 2.5D AS a")
+    sql("USE sales.crm")
+    try:
+        sql("CREATE VIEW sales.main.w AS SELECT * FROM o")
+    finally:
+        sql("USE spark_catalog")
+    assert sql("SELECT * FROM sales.w") == [(1,)]
+    assert spark.table("sales.main.w").schema.simpleString() == "struct<a:int>"
+
+
+def test_views_that_refer_to_themselves(lake: Lake, sql: Sql) -> None:
+    sql("CREATE VIEW sales.a AS SELECT 1 AS x")
+    sql("CREATE VIEW sales.b AS SELECT * FROM sales.a")
+    for name in ("a", "b"):
+        with pytest.raises(InvalidError, match="refers to itself"):
+            sql(f"CREATE OR REPLACE VIEW sales.a AS SELECT * FROM sales.{name}")
+    assert sql("SELECT * FROM sales.b") == [(1,)]

@@ -9,7 +9,10 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock
+from penstock import Lake
 from penstock.errors import InvalidError, NotFoundError
+from support.catalogs import Catalog
+from support.writing import attached
 
 
 def test_two_lakes_with_the_same_names(spark: SparkSession, tmp_path: Path) -> None:
@@ -138,3 +141,37 @@ def test_read_only_and_pinned(spark: SparkSession, tmp_path: Path) -> None:
         assert spark.sql("SELECT count(*) FROM sales.t").collect() == [(2,)]
     with pytest.raises(NotFoundError), penstock.attach(uri, name="sales", spark=spark) as lake:
         lake.table("nope")
+
+
+def test_a_lake_that_took_a_name_over_can_be_closed(
+    duckdb_catalog: Catalog, sqlite_catalog: Catalog, spark: SparkSession
+) -> None:
+    with attached(duckdb_catalog, spark, name="sales") as one:
+        one.sql("CREATE TABLE t AS SELECT 1 AS a")
+        spark.sql("USE sales")
+        with attached(sqlite_catalog, spark, name="sales"):
+            pass
+        spark.sql("USE spark_catalog")
+        assert spark.sql("SHOW CATALOGS").where("catalog = 'sales'").count() == 0
+        assert one.sql("SELECT * FROM t").collect() == [(1,)]
+
+
+def test_a_lake_without_a_name_takes_nobodys(
+    duckdb_catalog: Catalog, sqlite_catalog: Catalog, spark: SparkSession
+) -> None:
+    with attached(duckdb_catalog, spark) as one, attached(sqlite_catalog, spark, name="lake") as two:
+        one.sql("CREATE TABLE t AS SELECT 'one' AS a")
+        two.sql("CREATE TABLE t AS SELECT 'two' AS a")
+        assert one.sql("SELECT * FROM lake.t").collect() == [("two",)]
+        one.sql("DELETE FROM lake.t")
+        assert one.sql("SELECT * FROM t").collect() == [("one",)]
+
+
+def test_functions_of_sparks_beside_a_lake(lake: Lake, spark: SparkSession) -> None:
+    lake.sql("CREATE TABLE t AS SELECT array(1, 2) AS items")
+    assert lake.sql("SELECT e.col FROM t, LATERAL explode(t.items) e").collect() == [(1,), (2,)]
+    spark.sql("USE sales")
+    try:
+        assert spark.sql("SELECT * FROM VALUES (1) v(x), LATERAL stack(1, x + 1) s").collect() == [(1, 2)]
+    finally:
+        spark.sql("USE spark_catalog")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from penstock import Lake
@@ -98,3 +101,78 @@ def test_commit_messages(lake: Lake, spark: SparkSession, sql: Sql) -> None:
     assert (last.author, last.commit_message, last.commit_extra_info) == ("me", "why", "{}")
     with pytest.raises(InvalidError, match="begin one"):
         sql("CALL sales.system.set_commit_message('me', 'why')")
+
+
+def test_pandas_and_arrow_see_the_transaction(lake: Lake, spark: SparkSession, sql: Sql) -> None:
+    """Spark serves them from a thread of its own."""
+    sql("CREATE TABLE sales.t AS SELECT 1 AS a")
+    with lake.transaction():
+        sql("INSERT INTO sales.t VALUES (2)")
+        sql("DELETE FROM sales.t WHERE a = 1")
+        sql("CREATE TABLE sales.u AS SELECT 5 AS b")
+        assert spark.table("sales.t").toPandas()["a"].tolist() == [2]
+        assert lake.sql("SELECT * FROM t JOIN u ON b > a").toArrow().num_rows == 1
+        with ThreadPoolExecutor(1) as other:
+            assert other.submit(lambda: spark.table("sales.t").toPandas()["a"].tolist()).result() == [1]
+    assert spark.table("sales.t").toPandas()["a"].tolist() == [2]
+
+
+def test_an_interrupted_query_stays_in_the_transaction(lake: Lake, spark: SparkSession, sql: Sql) -> None:
+    """After an interrupt py4j has another thread in the JVM for the same one of Python's."""
+    sql("CREATE TABLE sales.t AS SELECT 0 AS a")
+    before = lake.last_committed_snapshot()
+    with lake.transaction() as transaction:
+        sql("INSERT INTO sales.t VALUES (1)")
+        threading.Timer(1, lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            spark.sql("SELECT count(*) FROM range(100000000) a JOIN range(1000) b ON a.id % 7 = b.id % 5").collect()
+        spark.sparkContext.cancelAllJobs()
+        sql("INSERT INTO sales.t VALUES (2)")
+        assert sql("SELECT * FROM sales.t") == [(0,), (1,), (2,)]
+        assert lake.last_committed_snapshot() == before
+        transaction.roll_back()
+    assert sql("SELECT * FROM sales.t") == [(0,)]
+
+
+def test_the_cache_holds_what_is_committed(lake: Lake, spark: SparkSession, sql: Sql) -> None:
+    sql("CREATE TABLE sales.t AS SELECT 1 AS a")
+    lake.register("shop")
+    with ThreadPoolExecutor(1) as other, lake.transaction():
+        sql("INSERT INTO sales.t VALUES (2)")
+        for cache in (lambda: sql("CACHE TABLE sales.t"), lambda: spark.table("sales.t").cache()):
+            with pytest.raises(AnalysisException, match="cache it after the transaction"):
+                cache()
+        other.submit(sql, "CACHE TABLE sales.t").result()  # what is committed
+        assert other.submit(sql, "SELECT * FROM sales.t").result() == [(1,)]
+        assert sql("SELECT * FROM sales.t") == [(1,), (2,)]
+        other.submit(sql, "CACHE TABLE shop.t").result()
+        lake.table("t").append(spark.sql("SELECT 3 AS a"))
+        sql("ALTER TABLE sales.t SET TBLPROPERTIES ('x' = 'y')")
+        assert other.submit(sql, "SELECT * FROM shop.t").result() == [(1,)]
+        assert sql("SELECT * FROM shop.t") == [(1,), (2,), (3,)]
+    for name in ("sales", "shop"):
+        assert sql(f"SELECT * FROM {name}.t") == [(1,), (2,), (3,)]
+    sql("CACHE TABLE shop.t")
+    sql("INSERT INTO sales.t VALUES (4)")
+    lake.table("t").append(spark.sql("SELECT 5 AS a"))
+    assert spark.catalog.isCached("shop.t")
+    assert sql("SELECT count(*) FROM shop.t") == [(5,)]
+    sql("UNCACHE TABLE shop.t")
+
+
+def test_schema_evolution_that_fails_alters_nothing(lake: Lake, sql: Sql) -> None:
+    sql("CREATE TABLE sales.t (a INT)")
+    with lake.transaction():
+        sql("EXPLAIN INSERT WITH SCHEMA EVOLUTION INTO sales.t BY NAME SELECT 1 AS a, 2 AS explained")
+        with pytest.raises(Exception, match="boom"):
+            sql("INSERT WITH SCHEMA EVOLUTION INTO sales.t BY NAME SELECT 1 AS a, CAST(raise_error('boom') AS INT) AS failed")
+        sql("INSERT WITH SCHEMA EVOLUTION INTO sales.t BY NAME SELECT 1 AS a, 3 AS b")
+        assert sql("SELECT * FROM sales.t") == [(1, 3)]
+    assert lake.table("t").read().columns == ["a", "b"]
+
+
+def test_several_inserts_of_one_query(lake: Lake, sql: Sql) -> None:
+    sql("CREATE TABLE sales.t AS SELECT 1 AS a")
+    with pytest.raises(AnalysisException, match="write them one by one"):
+        sql("FROM sales.t INSERT INTO sales.t SELECT a + 1 INSERT INTO sales.t SELECT a + 10")
+    assert sql("SELECT * FROM sales.t") == [(1,)]

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Protocol
+from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
@@ -18,8 +20,17 @@ from penstock.ducklake.model.options import effective_value
 from penstock.ducklake.model.snapshots import Snapshot, Version, version_number
 from penstock.ducklake.transaction import Shown, Transaction
 from penstock.errors import InvalidError, NotFoundError
-from penstock.spark.java_classes import current_thread
 from penstock.spark.versions import instant
+
+
+class Listener(Protocol):
+    """Who is told where a transaction begins and ends."""
+
+    def begins(self, token: str) -> None:
+        """A transaction of this thread has begun, known by a token."""
+
+    def ends(self, token: str, committed: bool) -> None:
+        """It has ended."""
 
 
 class Attachment:
@@ -43,7 +54,8 @@ class Attachment:
         self._retries = retries or RetryPolicy()
         self._thread = threading.local()
         self._open: list[Transaction] = []
-        self._by_java_thread: dict[int, Transaction] | None = None  # once Spark asks for tables: see `answer_spark`
+        self._listener: Listener | None = None  # once Spark asks for tables: see `answer_spark`
+        self._by_token: dict[str, Transaction] = {}
         self._pinned = pinned(self) if pinned else None
 
     def __repr__(self) -> str:
@@ -68,7 +80,7 @@ class Attachment:
         self._open.append(transaction)
         try:
             self._thread.active = transaction
-            self._note_thread(transaction)
+            self._note(transaction)
             yield transaction
             if transaction.is_open:
                 transaction.commit()
@@ -79,11 +91,11 @@ class Attachment:
         finally:
             self._thread.active = None
             self._open.remove(transaction)
-            self._forget_thread(transaction)
+            self._forget(transaction)
 
-    def answer_spark(self) -> None:
-        """From now on note which thread of the JVM a transaction belongs to: SQL is asked on that one."""
-        if self._by_java_thread is not None:
+    def answer_spark(self, listener: Listener) -> None:
+        """From now on tell who answers for Spark what transactions there are: SQL belongs to them."""
+        if self._listener is not None:
             return
         others = [transaction for transaction in self._open if transaction is not self._active]
         if others:
@@ -91,18 +103,21 @@ class Attachment:
                 f"{self!r} is inside a transaction of another thread, which SQL would not see; end it, or register "
                 "the lake before it begins"
             )
-        self._by_java_thread = {}
+        self._listener = listener
         if self._active is not None:
-            self._note_thread(self._active)
+            self._note(self._active)
 
-    def _note_thread(self, transaction: Transaction) -> None:
-        if self._by_java_thread is not None:
-            self._by_java_thread[current_thread(self.spark)] = transaction
+    def _note(self, transaction: Transaction) -> None:
+        if self._listener is not None:
+            token = uuid4().hex
+            self._by_token[token] = transaction
+            self._listener.begins(token)
 
-    def _forget_thread(self, transaction: Transaction) -> None:
-        noted = self._by_java_thread or {}
-        for thread in [thread for thread, of in noted.items() if of is transaction]:
-            del noted[thread]
+    def _forget(self, transaction: Transaction) -> None:
+        for token in [token for token, of in self._by_token.items() if of is transaction]:
+            del self._by_token[token]
+            if self._listener is not None:
+                self._listener.ends(token, transaction.snapshot is not None)
 
     @contextmanager
     def lent(self, transaction: Transaction) -> Iterator[None]:
@@ -114,13 +129,14 @@ class Attachment:
             self._thread.active = before
 
     @contextmanager
-    def called_by(self, java_thread: int) -> Iterator[None]:
+    def called_by(self, java_thread: int, token: str | None) -> Iterator[None]:
         """Lends this thread the transaction of another one, which it works for.
 
-        Spark asks for tables and rows on a Python thread of py4j's, not on that of the caller; but it asks on the
-        thread of the JVM that belongs to the caller's.
+        Spark may ask for tables and rows on a Python thread of py4j's, not on that of the caller; it says then which
+        transaction it works for. Where it does not know, it asks on the caller's own thread.
         """
-        before, self._thread.active = self._active, (self._by_java_thread or {}).get(java_thread)
+        before = self._active
+        self._thread.active = self._by_token.get(token or "", before)
         self._thread.caller = java_thread
         try:
             yield
@@ -137,6 +153,10 @@ class Attachment:
         with self.transaction(CommitInfo()) as transaction:
             transaction.check_message()  # none can come any more: better before rows are written
             yield transaction
+
+    def forked(self) -> Transaction | None:
+        """This thread's transaction as it is now, to be tried out; None outside one."""
+        return None if self._active is None else self._active.fork()
 
     def check_writable(self) -> None:
         """Raise an InvalidError where nothing may be changed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from enum import Enum
 
@@ -84,6 +85,13 @@ class Transaction:
             self.staging = before
             delete_all(written)
             raise
+
+    def fork(self) -> Transaction:
+        """A transaction that begins with what was staged here so far, and leaves this one as it is."""
+        self._check_open()
+        forked = copy(self)
+        forked.staging = self.staging.copy()
+        return forked
 
     def set_commit_message(self, author: str | None, message: str | None, extra_info: str | None) -> None:
         """Say who commits and why."""

@@ -78,7 +78,7 @@ def _tried_again(spark: SparkSession, tag: str) -> bool:
     """Whether a task of the jobs with a tag was tried more than once; also where Spark does not say so in time."""
     tracker: Any = spark.sparkContext._jsc.sc().statusTracker()
     end = time.monotonic() + _LONGEST_WAIT_FOR_NEWS
-    while any(job.status().toString() == "RUNNING" for job in _jobs(tracker, tag)):
+    while _are_running(tracker, tag):
         if time.monotonic() > end:
             return True
         time.sleep(0.005)
@@ -91,19 +91,26 @@ def _tried_again(spark: SparkSession, tag: str) -> bool:
 
 
 def _wait_for_tasks(spark: SparkSession, tag: str) -> None:
-    """Wait until no task of the jobs with a tag runs: Spark kills them in its own time."""
+    """Wait until no task of the jobs with a tag runs: Spark kills them in its own time.
+
+    Their workers may outlive them, and remove then what they have written since (`check_task`).
+    """
     tracker: Any = spark.sparkContext._jsc.sc().statusTracker()
     end = time.monotonic() + _LONGEST_WAIT
     running = True
     while running and time.monotonic() < end:
         time.sleep(0.1)
-        running = any(stage.numActiveTasks() for stage in _stages(tracker, tag))
+        running = _are_running(tracker, tag) or any(stage.numActiveTasks() for stage in _stages(tracker, tag))
 
 
 def tasks_done(spark: SparkSession, tag: str) -> tuple[int, int]:
     """How many tasks of the jobs with a tag are done, and how many there are."""
     stages = _stages(spark.sparkContext._jsc.sc().statusTracker(), tag)
     return sum(stage.numCompletedTasks() for stage in stages), sum(stage.numTasks() for stage in stages)
+
+
+def _are_running(tracker: Any, tag: str) -> bool:
+    return any(job.status().toString() == "RUNNING" for job in _jobs(tracker, tag))
 
 
 def _jobs(tracker: Any, tag: str) -> list[Any]:

@@ -16,7 +16,7 @@ from penstock.sql.names import NoSuchSchemaError
 
 _SOURCES = (
     "Lakes", "LakeException", "Values", "LakeRows", "LakeTable", "ReadLakeTables", "PinnedQuery", "Statement",
-    "StatementNames", "ChangeLakeTables", "LakeProcedure", "TableChanges", "LakeCatalog", "LakeRelations",
+    "StatementNames", "LakeCache", "ChangeLakeTables", "LakeProcedure", "TableChanges", "LakeCatalog", "LakeRelations",
     "LakeMacros", "LakeNames", "Installation",
 )  # fmt: skip
 CATALOG = "penstock.sql.LakeRelations"
@@ -45,10 +45,10 @@ class Answers:
         }
 
     def apply(self, call: Any) -> Any:
-        """Answers [the JVM's thread, verb, argument...]; an error is noted, and told by its number."""
-        thread, verb, *arguments = items_of(call)
+        """Answers [the JVM's thread, its transaction, verb, argument...]; an error is noted, and told by its number."""
+        thread, transaction, verb, *arguments = items_of(call)
         try:
-            with self._attachment.called_by(thread):
+            with self._attachment.called_by(thread, transaction):
                 answer: Callable[..., Any] = self._verbs[verb]
                 return answer(*arguments)
         except Exception as error:

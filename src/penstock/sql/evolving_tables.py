@@ -27,25 +27,27 @@ class EvolvingTables:
     def __init__(self, attachment: Attachment) -> None:
         self._attachment = attachment
         self._waiting: OrderedDict[str, tuple[int, str, str, Transaction]] = OrderedDict()
+        self._forks: set[str] = set()  # those that go on in the transaction that the statement is in
 
     def alter(self, schema: str, name: str, alter: Alter) -> None:
         """Alter a table for the statement that this thread's caller is analysing."""
         attachment = self._attachment
-        if attachment.in_transaction:
-            alter()
-            return
         known = self._found(schema, name)
-        transaction = self._waiting[known][3] if known else attachment.begun(CommitInfo())
+        forked = attachment.forked()
+        transaction = self._waiting[known][3] if known else forked or attachment.begun(CommitInfo())
         with attachment.lent(transaction):
             alter()
-        self._waiting[known or uuid4().hex] = (attachment.caller, schema, name, transaction)
+        token = known or uuid4().hex
+        self._waiting[token] = (attachment.caller, schema, name, transaction)
+        if forked is not None:
+            self._forks.add(token)
         while len(self._waiting) > _MOST_WAITING:
-            self._waiting.popitem(last=False)
+            self._forks.discard(self._waiting.popitem(last=False)[0])
 
     @contextmanager
     def looked_at(self, schema: str, name: str) -> Iterator[dict[str, str]]:
         """Look at a table as it was altered; yields what its handle needs to find that again."""
-        token = None if self._attachment.in_transaction else self._found(schema, name)
+        token = self._found(schema, name)
         if token is None:
             yield {}
             return
@@ -59,8 +61,11 @@ class EvolvingTables:
         """Go on with what was altered, if something was: a statement's write, which ends it."""
         token = json.loads(handle).get("evolving")
         waiting = self._waiting.pop(token, None) if token else None
-        if waiting is None:
-            with self._attachment.statement():
+        if waiting is None or token in self._forks:
+            self._forks.discard(token)
+            with self._attachment.statement() as own:
+                if waiting is not None:
+                    own.staging = waiting[3].staging
                 yield
             return
         with self._attachment.resumed(waiting[3]) as transaction:

@@ -70,6 +70,10 @@ class Macros:
             macro.implementations[0].sql,
         )
 
+    def is_table_macro(self, name: str) -> bool:
+        """Whether a bare name is a table macro's."""
+        return self._find([name], "table") is not None
+
     def table_macro(
         self, catalog: str, path: Sequence[str], names: Sequence[str | None], values: Sequence[Any]
     ) -> Any | None:

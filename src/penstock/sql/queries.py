@@ -19,7 +19,7 @@ from penstock.sql.registration import door_to
 from penstock.sql.sessions import session_in_lake
 from penstock.sql.views import DIALECT as SPARK
 
-_UNNAMED = "lake"
+_UNNAMED = "penstock_lake_"  # and its number: a name that no other catalog of the session has
 # Statements that are only about the session, which would be gone with the clone that they run in.
 _OF_SESSIONS = (
     "CreateViewCommand", "CreateTempViewUsing", "SetCommand", "ResetCommand", "SetCatalogAndNamespace",
@@ -34,7 +34,7 @@ def lake_query(lake: DuckLake, query: str, args: dict[str, Any] | list[Any] | No
         raise InvalidError(f"{dialect!r} is no dialect that Penstock knows; there are {SPARK!r} and {DUCKDB!r}")
     door = door_to(lake)
     sql_class(lake.spark, "Installation").into(lake.spark._jsparkSession)
-    name = next((name for session, name in door.registered if session is lake.spark), _UNNAMED)
+    name = next((name for session, name in door.registered if session is lake.spark), f"{_UNNAMED}{door.id}")
     own = session_in_lake(lake.spark, name, door.id, DEFAULT_SCHEMA)
     if dialect == DUCKDB:
         return _duckdb_query(lake, query, args, name, own)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -37,6 +38,26 @@ class Door:
     registered: list[tuple[SparkSession, str]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Transactions:
+    """Tells the JVM which transaction the threads of a lake's users work for."""
+
+    spark: SparkSession
+    lake_id: str
+
+    def begins(self, token: str) -> None:
+        """From now on the caller's thread in the JVM, and those that it starts, work for a transaction."""
+        sql_class(self.spark, "Lakes").work(self.lake_id, token)
+
+    def ends(self, token: str, committed: bool) -> None:
+        """They work for it no more; what Spark has cached of the lake is read again if something was committed."""
+        if self.spark.sparkContext._jsc is None:  # Spark has stopped
+            return
+        sql_class(self.spark, "Lakes").work(self.lake_id, None)
+        if committed:
+            sql_class(self.spark, "LakeCache").refresh(self.spark._jsparkSession, self.lake_id)
+
+
 def door_to(lake: DuckLake) -> Door:
     """The lake's door, made at the first time: the classes are loaded, and the JVM is told whom to ask."""
     attachment = lake._attachment
@@ -44,7 +65,6 @@ def door_to(lake: DuckLake) -> Door:
         if attachment not in _doors:
             _check_threads()
             load_classes(lake.spark)
-            attachment.answer_spark()
             door = Door(uuid4().hex)
             evolving = EvolvingTables(attachment)
             shown = ShownObjects(attachment, evolving)
@@ -54,6 +74,7 @@ def door_to(lake: DuckLake) -> Door:
             functions = TableFunctions(lake, macros)
             answering = [shown, definitions, rows, Procedures(lake), functions, Views(lake, door.id), macros]
             sql_class(lake.spark, "Lakes").register(door.id, Answers(attachment, answering))
+            attachment.answer_spark(Transactions(lake.spark, door.id))
             _doors[attachment] = door
         return _doors[attachment]
 
@@ -83,19 +104,24 @@ def unregister_all(lake: DuckLake) -> None:
         if spark.sparkContext._jsc is None:  # Spark has stopped
             continue
         if spark.conf.get(f"{setting(name)}.lake", None) == door.id:
+            _leave(spark, name)
             for key in catalog_settings(name, door.id):
                 spark.conf.unset(key)
-            _leave(spark, name)
             forget_catalog(spark._jsparkSession, name)
     if lake.spark.sparkContext._jsc is not None:
         sql_class(lake.spark, "Lakes").forget(door.id)
 
 
 def _leave(spark: SparkSession, name: str) -> None:
-    """Go back to Spark's own catalog, if the lake is the current one."""
+    """Go back to Spark's own catalog, if the lake is the current one.
+
+    Spark makes a catalog to tell its name, and cannot make one whose lake is closed or was never asked for: so this
+    comes while the settings are there, and a session whose catalog cannot be made is left as it is.
+    """
     manager = spark._jsparkSession.sessionState().catalogManager()
-    if manager.currentCatalog().name() == name:
-        manager.setCurrentCatalog("spark_catalog")
+    with suppress(Exception):
+        if manager.currentCatalog().name() == name:
+            manager.setCurrentCatalog("spark_catalog")
 
 
 def _is_name(name: str) -> bool:

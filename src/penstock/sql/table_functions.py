@@ -36,6 +36,10 @@ class TableFunctions:
     def __init__(self, lake: DuckLake, macros: Macros) -> None:
         self._lake, self._macros = lake, macros
 
+    def has_function(self, name: str) -> bool:
+        """Whether a bare name is a function's in FROM."""
+        return name.lower() in FUNCTIONS or self._macros.is_table_macro(name)
+
     def table_function(self, catalog: str, path: Any, qualified: bool, names: Any, values: Any) -> Any:
         """The plan of a function's rows. For a bare name that is none of ours None, and Spark looks elsewhere."""
         *schema, name = items_of(path)

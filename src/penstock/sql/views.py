@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from penstock.ducklake.lake import DuckLake
 from penstock.ducklake.model.names import DEFAULT_SCHEMA
 from penstock.ducklake.model.objects import View
 from penstock.ducklake.model.snapshot_changes import quoted_name
-from penstock.errors import UnsupportedError
+from penstock.errors import InvalidError, UnsupportedError
 from penstock.spark.java_classes import java_class
 from penstock.sql.duckdb_dialect.stand_ins import DIALECT as DUCKDB
 from penstock.sql.duckdb_dialect.translation import SETTINGS
@@ -23,6 +24,8 @@ from penstock.sql.view_columns import aliases_of
 DIALECT = "spark"
 # Where the names of a view's text are looked up, if not in its own schema.
 _CATALOG_TAG, _NAMESPACE_TAG = "spark.catalog", "spark.namespace"
+# The columns of a view's query when it was made: one that is gone is an error, and not the next one's values.
+_COLUMNS_TAG = "spark.columns"
 _COMMENT = "comment"
 
 
@@ -31,6 +34,7 @@ class Views:
 
     def __init__(self, lake: DuckLake, lake_id: str) -> None:
         self._lake, self._id = lake, lake_id
+        self._thread = threading.local()
 
     def views(self, schema: str) -> str:
         """The names of a schema's views."""
@@ -45,6 +49,16 @@ class Views:
         found = self._found(schema, name)
         if found is None:
             return None
+        loading: set[int] = self._thread.__dict__.setdefault("loading", set())
+        if found.id in loading:
+            raise InvalidError(f"view {found.schema}.{found.name} refers to itself")
+        loading.add(found.id)  # views in its text are loaded meanwhile, on this thread
+        try:
+            return self._shown(found, catalog)
+        finally:
+            loading.remove(found.id)
+
+    def _shown(self, found: View, catalog: str) -> str:
         session = session_in_lake(self._lake.spark, catalog, self._id, found.schema)
         if found.dialect.lower() == DUCKDB:
             return self._translated(found, catalog, session)
@@ -54,8 +68,7 @@ class Views:
                 f"translate: {found.sql}"
             )
         where = [found.tags.get(_CATALOG_TAG) or catalog, found.tags.get(_NAMESPACE_TAG) or found.schema]
-        if where[0] != catalog:
-            set_current(self._lake.spark, session, where[0], None)
+        set_current(self._lake.spark, session, where[0], where[1])
         return self._told(found, found.sql, where, self._schema(session, found.sql), {})
 
     def _translated(self, found: View, catalog: str, session: Any) -> str:
@@ -72,6 +85,10 @@ class Views:
     def _told(self, found: View, sql: str, where: Sequence[str], schema: str, settings: Mapping[str, str]) -> str:
         shape = json.loads(schema)
         names = [field["name"] for field in shape["fields"]]
+        stored = found.tags.get(_COLUMNS_TAG)
+        if stored is not None:
+            names = json.loads(stored)
+            shape["fields"] = _fields(shape["fields"], names)
         for field, alias in zip(shape["fields"], aliases_of(found), strict=False):
             field["name"] = alias
         comment = found.tags.get(_COMMENT)
@@ -125,13 +142,14 @@ class Views:
         own = where["own"] and [schema_name] == (where["namespace"] or [DEFAULT_SCHEMA])
         tags = {} if own else {_NAMESPACE_TAG: ".".join(where["namespace"])}
         tags |= {} if where["own"] else {_CATALOG_TAG: where["catalog"]}
+        tags |= {_COLUMNS_TAG: json.dumps(where["columns"])}
         tags |= {_COMMENT: properties[_COMMENT]} if _COMMENT in properties else {}
         names: Sequence[str] = [field["name"] for field in schema["fields"]]
         full_name = quoted_name(schema_name, name)
         with self._lake._attachment.statement():
             self._lake.create_view(full_name, sql, dialect=DIALECT, column_aliases=names, replace=replace)
-            if tags:
-                self._lake.set_view_tags(full_name, **tags)
+            self._lake.set_view_tags(full_name, **tags)
+            self.view(where["lake"], schema_name, name)  # one that refers to itself is not stored
 
     def _schema(self, session: Any, sql: str) -> str:
         """The columns of a query. Text that is a command is an error here, and not run."""
@@ -141,3 +159,15 @@ class Views:
 
     def _found(self, schema: str, name: str) -> View | None:
         return next((v for v in self._lake.views() if same_name(v.schema, schema) and same_name(v.name, name)), None)
+
+
+def _fields(found: Sequence[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+    """The fields of names, of which there may be several; Spark says which of them are gone."""
+    left = list(found)
+    fields = []
+    for name in names:
+        field = next((one for one in left if same_name(one["name"], name)), None)
+        if field is not None:
+            left.remove(field)
+        fields.append(dict(field or {"name": name, "type": "string", "nullable": True, "metadata": {}}))
+    return fields

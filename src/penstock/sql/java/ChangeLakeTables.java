@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
 import org.apache.spark.sql.catalyst.plans.logical.TruncateTable;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -24,7 +25,10 @@ import scala.runtime.AbstractPartialFunction;
  * resolved then, so that Spark has said what is wrong with columns and types, and has not asked for a rewrite by rows.
  */
 public class ChangeLakeTables extends Rule {
-  public LogicalPlan apply(LogicalPlan plan) { return (LogicalPlan) plan.resolveOperatorsUp(new Commands()); }
+  public LogicalPlan apply(LogicalPlan plan) {
+    refuseSeveral(plan);
+    return (LogicalPlan) plan.resolveOperatorsUp(new Commands());
+  }
   public TreeNode apply(TreeNode plan) { return apply((LogicalPlan) plan); }
 
   private static LogicalPlan target(Object node) {
@@ -45,6 +49,17 @@ public class ChangeLakeTables extends Rule {
     if (leaves.apply(0) instanceof DataSourceV2Relation) found = ((DataSourceV2Relation) leaves.apply(0)).table();
     if (leaves.apply(0) instanceof ResolvedTable) found = ((ResolvedTable) leaves.apply(0)).table();
     return found instanceof LakeTable ? (LakeTable) found : null;
+  }
+
+  /** INSERT INTO a ... INSERT INTO b ... of one query: several statements, of which one may fail. */
+  private static void refuseSeveral(LogicalPlan plan) {
+    if (!(plan instanceof Union)) return;
+    for (int i = 0; i < plan.children().size(); i++) {
+      LogicalPlan target = target(plan.children().apply(i));
+      if (target == null || !target.resolved() || table(target) == null) continue;
+      throw Lakes.raised(new LakeException("", "several INSERTs of one FROM are several statements to a lake, and not one"
+          + " snapshot: write them one by one, inside `with lake.transaction():` if they belong together"));
+    }
   }
 
   private static class Commands extends AbstractPartialFunction {

@@ -49,6 +49,21 @@ public class LakeNames extends Rule {
     return found instanceof LakeCatalog ? (LakeCatalog) found : null;
   }
 
+  /** Whether a function in FROM is the lake's, before Spark looks at its arguments, which may be columns. */
+  private boolean isOurs(Seq name) {
+    LakeCatalog catalog = catalog(name);
+    if (catalog == null || name.size() > 1) return catalog != null;
+    if (session.sessionState().catalog().lookupBuiltinOrTempTableFunction((String) name.apply(0)).isDefined()) return false;
+    return Boolean.TRUE.equals(Lakes.answer(catalog.lake(), new Object[] {"has_function", name.apply(0)}));
+  }
+
+  /** Spark takes a cached table by its name, which does not have what a transaction has written. */
+  private void readAnew(LakeCatalog catalog) {
+    if (session.sharedState().cacheManager().isEmpty()) return;
+    boolean inTransaction = Boolean.TRUE.equals(Lakes.answer(catalog.lake(), new Object[] {"in_transaction"}));
+    if (inTransaction) LakeCache.forget(session, catalog.lake());
+  }
+
   /** An error for a lake that another session has, and this one does not: newSession() copies no catalogs. */
   private void checkKnown(Seq name) {
     String first = (String) name.apply(0);
@@ -82,10 +97,11 @@ public class LakeNames extends Rule {
       if (node instanceof UnresolvedRelation) {
         Seq name = ((UnresolvedRelation) node).multipartIdentifier();
         rule.checkKnown(name);
-        return name.size() == 2 && isView(rule.catalog(name), name);
+        LakeCatalog catalog = rule.catalog(name);
+        if (catalog != null) rule.readAnew(catalog);
+        return name.size() == 2 && isView(catalog, name);
       }
-      return node instanceof UnresolvedTableValuedFunction
-          && rule.catalog(((UnresolvedTableValuedFunction) node).name()) != null;
+      return node instanceof UnresolvedTableValuedFunction && rule.isOurs(((UnresolvedTableValuedFunction) node).name());
     }
 
     public Object applyOrElse(Object node, Function1 otherwise) {

@@ -77,6 +77,8 @@ public class LakeRelations extends LakeCatalog implements RelationCatalog {
     where.put("own", Boolean.valueOf(name().equals(view.currentCatalog())));
     where.put("catalog", view.currentCatalog());
     where.put("namespace", view.currentNamespace());
+    where.put("columns", view.queryColumnNames());
+    where.put("lake", name());
     return new Object[] {
       verb, Lakes.json(identifier.namespace()), identifier.name(), view.queryText(), Lakes.json(where),
       view.schema().json(), Lakes.json(view.properties())

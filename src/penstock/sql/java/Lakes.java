@@ -3,6 +3,7 @@ package penstock.sql;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -18,6 +19,8 @@ public final class Lakes {
   private static final String FAILED = "\u0001";
   private static final ConcurrentHashMap LAKES = new ConcurrentHashMap();
   private static final Map NAMES = new java.util.concurrent.ConcurrentHashMap();
+  // Threads inherit it: that in which Spark serves toPandas is not the caller's.
+  private static final InheritableThreadLocal WORK = new InheritableThreadLocal(); // Map of lake and transaction
   private static final ObjectMapper JSON = new ObjectMapper();
 
   public static void register(String id, Function lake) { LAKES.put(id, lake); }
@@ -27,19 +30,25 @@ public final class Lakes {
     NAMES.values().removeAll(java.util.Collections.singleton(id));
   }
 
+  /** The transaction that this thread, and those that it starts, work for from now on; null for none. */
+  public static void work(String id, String transaction) {
+    Map mine = WORK.get() == null ? new HashMap() : new HashMap((Map) WORK.get());
+    if (transaction == null) mine.remove(id);
+    else mine.put(id, transaction);
+    WORK.set(mine);
+  }
+
   /** Names that a lake has in some session, for those that do not know it. */
   public static void name(String name, String id) { NAMES.put(name, id); }
   static boolean isName(String name) { return NAMES.containsKey(name); }
 
-  /**
-   * What Python answers: null, a boolean, JSON text or a Java object. The thread goes along as the one that a
-   * transaction of the caller's belongs to: py4j answers on a Python thread of its own.
-   */
+  /** What Python answers: null, a boolean, JSON text or a Java object. The caller's transaction goes along. */
   static Object ask(String id, Object[] question) throws LakeException {
     Function lake = (Function) LAKES.get(id);
     if (lake == null) throw new LakeException("", "the lake of this catalog was closed or detached; attach it again");
     ArrayList call = new ArrayList();
     call.add(Long.valueOf(Thread.currentThread().getId()));
+    call.add(WORK.get() == null ? null : ((Map) WORK.get()).get(id));
     for (int i = 0; i < question.length; i++) call.add(question[i]);
     Object answer = lake.apply(call);
     if (!(answer instanceof String && ((String) answer).startsWith(FAILED))) return answer;

@@ -94,7 +94,12 @@ public class ReadLakeTables extends Rule {
       LakeRows table = rowsOf(node);
       if (table == null) return otherwise.apply(node);
       DataSourceV2Relation relation = (DataSourceV2Relation) node;
-      return with(relation, (LogicalPlan) table.rows(pin(table.lake()), hasRowIds(relation)));
+      String pin = pin(table.lake());
+      if (Lakes.map(pin).get("version") == null && LakeCache.isFilling()) {
+        throw Lakes.raised(new LakeException("", "what a transaction sees of " + relation.table().name()
+            + " cannot be cached: all threads share Spark's cache; cache it after the transaction"));
+      }
+      return with(relation, (LogicalPlan) table.rows(pin, hasRowIds(relation)));
     }
   }
 }

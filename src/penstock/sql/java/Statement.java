@@ -37,22 +37,7 @@ public class Statement implements CreatableRelationProvider {
     ArrayList all = new ArrayList(arguments);
     all.add(0, rows);
     table.answer(verb, all.toArray());
-    refresh((SparkSession) context.sparkSession());
     return null; // Spark only wants to look for it in its cache, and minds none
-  }
-
-  /**
-   * What Spark has cached of the table is read again. Not inside a transaction: all threads share the cache, and must
-   * not see what is not committed. There the table is cached no more.
-   */
-  private void refresh(SparkSession session) {
-    boolean inTransaction = Boolean.TRUE.equals(Lakes.answer(table.lake(), new Object[] {"in_transaction"}));
-    List names = table.names();
-    for (int i = 0; i < names.size(); i++) {
-      Seq name = Lakes.seq((List) names.get(i));
-      if (inTransaction) session.sharedState().cacheManager().uncacheTableOrView(session, name, true, false);
-      else session.sharedState().cacheManager().recacheTableOrView(session, name, false);
-    }
   }
 
   public String toString() { return verb.toUpperCase() + " " + table.name(); }

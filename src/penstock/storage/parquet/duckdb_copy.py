@@ -16,6 +16,7 @@ from penstock.schema.columns import Column
 from penstock.storage.duckdb_files import enable_decryption
 from penstock.storage.duckdb_sql import text_literal
 from penstock.storage.filesystems import delete_file, make_directory, upload_file
+from penstock.storage.parquet.ended_tasks import check_task
 from penstock.storage.parquet.options import FileOptions
 from penstock.storage.paths import is_local
 
@@ -75,7 +76,7 @@ class Copied:
 def copy_rows(
     connection: duckdb.DuckDBPyConnection, select: str, location: str, options: str, key: str | None
 ) -> Copied:
-    """Write the rows of a query to a file; nothing is left of it where that fails.
+    """Write the rows of a query to a file; nothing is left of it where that fails, or the worker's task has ended.
 
     The key is kept out of the statement, since errors quote those.
     """
@@ -85,12 +86,14 @@ def copy_rows(
     make_directory(location[: location.rfind("/") + 1])
     try:
         if is_local(location):
-            return _copied(connection, select, location.removeprefix("file://"), options)
-        with tempfile.TemporaryDirectory(prefix="penstock-") as directory:
-            local = f"{directory}/file.parquet"
-            copied = _copied(connection, select, local, options)
-            upload_file(local, location)
-            return copied
+            copied = _copied(connection, select, location.removeprefix("file://"), options)
+        else:
+            with tempfile.TemporaryDirectory(prefix="penstock-") as directory:
+                local = f"{directory}/file.parquet"
+                copied = _copied(connection, select, local, options)
+                upload_file(local, location)
+        check_task()
+        return copied
     except duckdb.Error as error:
         delete_file(location)
         raise PenstockError(f"DuckDB cannot write {location}: {str(error).splitlines()[0]}") from None

@@ -11,6 +11,7 @@ from penstock.errors import InvalidError
 from penstock.schema.statistics import WrittenFile
 from penstock.storage.filesystems import delete_file, list_files
 from penstock.storage.parquet.duckdb_writer import DuckDBFile
+from penstock.storage.parquet.ended_tasks import check_task
 from penstock.storage.parquet.files import ArrowFile, OpenFile, PartitionValues
 from penstock.storage.parquet.names import is_of_write
 from penstock.storage.parquet.partitions import sort_rows, split_by_partition
@@ -41,13 +42,15 @@ def write_files(
     Files that only DuckDB can write (encrypted, or with variants, intervals or times with a zone) are written whole,
     and are no larger than half the memory limit in Arrow.
 
-    When the iterator is closed early, files that it has not yielded are deleted; when it fails, all of them are.
+    When the iterator is closed early, files that it has not yielded are deleted; when it fails, all of them are. It
+    also fails in a worker whose task has ended.
     """
     check_writable(plan.columns)
     writer = _Writer(plan, memory_limit)
     yielded: set[str] = set()
     try:
         for file in writer.files(batches):
+            check_task()
             yielded.add(file.path)
             yield file
     except GeneratorExit:
@@ -116,6 +119,7 @@ class _Writer:
         for batch in batches:
             if batch.num_rows:
                 yield from self._add(batch)
+        check_task()
         for partition in self._partitions.values():
             yield from self._write(partition, everything=True)
             if partition.file:
