@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 
 from pyspark.sql import SparkSession
 
@@ -29,9 +30,11 @@ def session(
         The session.
 
     Raises:
-        AttachError: A lake cannot be attached.
+        AttachError: A lake cannot be attached; then none of them is.
     """
     spark = spark_session.session(master, app_name, **settings)
-    for name, uri in (lakes or {}).items():
-        attach(uri, name=name, spark=spark)
+    with ExitStack() as attached:
+        for name, uri in (lakes or {}).items():
+            attached.callback(attach(uri, name=name, spark=spark).close)
+        attached.pop_all()
     return spark

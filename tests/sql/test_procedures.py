@@ -89,3 +89,19 @@ def test_add_data_files(lake: Lake, spark: SparkSession, sql: Sql, tmp_path: obj
         sql(f"CALL sales.system.add_data_files('t', '{tmp_path}/more')")
     sql(f"CALL sales.system.add_data_files('t', '{tmp_path}/more', allow_missing => true)")
     assert sql("SELECT count(*), count(extra) FROM sales.t") == [(5, 0)]
+
+
+def test_arguments_that_cannot_be(lake: Lake, sql: Sql) -> None:
+    sql("CREATE TABLE sales.t (id BIGINT)")
+    far = "outside the years 1 to 9999"
+    for statement, why in {
+        "CALL sales.system.set_option(NULL, NULL)": "set_option needs option and value",
+        "CALL sales.system.set_option('parquet_version', NULL)": "set_option needs value",
+        "CALL sales.system.add_data_files(NULL, 'x')": "add_data_files needs table_name",
+        "CALL sales.system.expire_snapshots(older_than => TIMESTAMP'+99999-01-01')": far,
+        "SELECT * FROM sales.t TIMESTAMP AS OF '+99999-01-01'": far,
+        "SELECT * FROM sales.list_files(1)": "list_files takes a text as table_name, and not 1",
+        "SELECT * FROM sales.table_changes('t', 0, 1, 2)": "table_changes takes a text as schema, and not 2",
+    }.items():
+        with pytest.raises(InvalidError, match=why):
+            sql(statement)

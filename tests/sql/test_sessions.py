@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import penstock
 from penstock import Lake
-from penstock.errors import InvalidError, NotFoundError
+from penstock.errors import AttachError, InvalidError, NotFoundError
 from support.catalogs import Catalog
 from support.writing import attached
 
@@ -175,3 +175,13 @@ def test_functions_of_sparks_beside_a_lake(lake: Lake, spark: SparkSession) -> N
         assert spark.sql("SELECT * FROM VALUES (1) v(x), LATERAL stack(1, x + 1) s").collect() == [(1, 2)]
     finally:
         spark.sql("USE spark_catalog")
+
+
+def test_a_session_whose_lakes_cannot_all_be_attached_has_none(spark: SparkSession, tmp_path: Path) -> None:
+    good = f"ducklake:{tmp_path}/a.ducklake"
+    with pytest.raises(AttachError):
+        penstock.session(lakes={"one": good, "bad": "ducklake:nothing_like_this:x"})
+    with pytest.raises(AnalysisException):
+        spark.sql("SHOW SCHEMAS IN one").collect()
+    with penstock.attach(good, name="one", spark=spark):
+        assert spark.sql("SHOW SCHEMAS IN one").collect() == [("main",)]

@@ -51,10 +51,14 @@ class Macros:
         if not ansi:
             raise InvalidError(f"{what} is DuckDB's, and computes as DuckDB does only with spark.sql.ansi.enabled")
         kinds = [T._parse_datatype_json_string(kind) for kind in items_of(types)]
+        nulls = [isinstance(kind, T.NullType) for kind in kinds]
+        kinds = [T.IntegerType() if null else kind for null, kind in zip(nulls, kinds, strict=True)]
         fields = [T.StructField(f"{_ARGUMENT}{place}", kind) for place, kind in enumerate(kinds)]
         columns = columns_of(self._lake.spark, T.StructType(fields or [T.StructField("none", T.IntegerType())]))
         given = [
-            f"CAST({text_literal(value)} AS {duckdb_type(columns[place])})"
+            "NULL"
+            if nulls[place]
+            else f"CAST({text_literal(value)} AS {duckdb_type(columns[place])})"
             if value is not None and isinstance(kinds[place], _CONSTANTS)
             else duckdb_quoted(columns[place].name)
             for place, value in enumerate(items_of(constants))

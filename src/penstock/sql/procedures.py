@@ -94,6 +94,7 @@ def _checkpoint(lake: DuckLake, given: Given) -> DataFrame:
 
 
 def _set_option(lake: DuckLake, given: Given) -> None:
+    _check_given("set_option", given, "option", "value")
     table = given.get("table_name")
     lake.set_option(
         given["option"], given["value"], schema=given.get("schema"), table=None if table is None else quoted_name(table)
@@ -110,12 +111,20 @@ def _set_commit_message(lake: DuckLake, given: Given) -> None:
 
 
 def _add_data_files(lake: DuckLake, given: Given) -> None:
+    _check_given("add_data_files", given, "table_name", "path")
     table_named(lake, given["table_name"], given.get("schema")).add_files(
         given["path"],
         allow_missing=bool(given.get("allow_missing")),
         ignore_extra_columns=bool(given.get("ignore_extra_columns")),
         hive_partitioning=given.get("hive_partitioning"),
     )
+
+
+def _check_given(procedure: str, given: Given, *parameters: str) -> None:
+    """Spark sees to it that they are given, but not that they are something."""
+    missing = [parameter for parameter in parameters if parameter not in given]
+    if missing:
+        raise InvalidError(f"{procedure} needs {' and '.join(missing)}, and is given NULL")
 
 
 def table_named(lake: DuckLake, table: str, schema: str | None) -> Table:

@@ -89,5 +89,8 @@ def find_info(shown: Shown, schema: str, name: str) -> TableInfo | None:
 
 
 def moment_of(micros: int) -> datetime:
-    """A time as Spark's JVM counts it."""
-    return _EPOCH + timedelta(microseconds=micros)
+    """A time as Spark's JVM counts it. Spark has more years than Python, and than snapshots have."""
+    try:
+        return _EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        raise InvalidError("the time that is given is outside the years 1 to 9999") from None

@@ -19,6 +19,7 @@ from penstock.sql.procedures import table_named
 from penstock.sql.shown_objects import moment_of
 
 Given = Mapping[str, Any]
+_NAMES = ("table_name", "schema")  # parameters that are texts
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,9 @@ def _bound(name: str, function: TableFunction, names: Sequence[str | None], valu
     missing = [parameter for parameter in function.parameters[: function.required] if given.get(parameter) is None]
     if missing:
         raise InvalidError(f"{name} needs {', '.join(missing)}")
+    for parameter in _NAMES:
+        if not isinstance(given.get(parameter, ""), str | None):
+            raise InvalidError(f"{name} takes a text as {parameter}, and not {given[parameter]!r}")
     return {parameter: value for parameter, value in given.items() if value is not None}
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.sql.duckdb_dialect.bound_types import BoundType, Node, UntranslatableError, bound_type, check_ordered
+from penstock.sql.duckdb_dialect.bound_types import (
+    BoundType,
+    Node,
+    UntranslatableError,
+    bound_type,
+    check_equal,
+    check_ordered,
+)
+from penstock.sql.duckdb_dialect.casts import raised
 from penstock.sql.duckdb_dialect.constants import text
 from penstock.sql.duckdb_dialect.expressions import Expressions, type_of
 from penstock.sql.duckdb_dialect.plan_keys import check_keys
@@ -62,6 +70,8 @@ def aggregate_text(node: Node, expressions: Expressions, columns: Sequence[str],
         about = _without_filter(about)
     if about.distinct and about.name not in _OF_DISTINCT:
         raise about.refused("of distinct values")
+    for kind in about.types if about.distinct else ():
+        check_equal(kind)
     if about.distinct and window is not None:
         raise about.refused("of distinct values in a window")
     return _AGGREGATES[about.name](about)
@@ -212,10 +222,23 @@ def _median(about: Aggregate) -> str:
 
 
 def _count_if(about: Aggregate) -> str:
-    return f"CAST({about.over(f'count_if({about.values[0]})')} AS {about.result.spark})"
+    counted = f"CASE WHEN {about.values[0]} THEN 1L WHEN NOT {about.values[0]} THEN 0L END"
+    return f"CAST({about.over(f'sum({counted})')} AS {about.result.spark})"
 
 
-_OF_DOUBLES = ("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop", "corr", "covar_pop")
+def _spread(function: str) -> Callable[[Aggregate], str]:
+    """A measure of DOUBLEs, which DuckDB has none of where they are not finite."""
+    plain = _plain(function, ("double",))
+    beyond = raised(f"{function} is out of range")
+
+    def text_of(about: Aggregate) -> str:
+        found = plain(about)
+        return f"CASE WHEN isnan({found}) OR abs({found}) = DOUBLE('Infinity') THEN {beyond} ELSE {found} END"
+
+    return text_of
+
+
+_OF_DOUBLES = ("stddev", "stddev_samp", "stddev_pop", "variance", "var_samp", "var_pop", "covar_pop", "covar_samp")
 _AGGREGATES: dict[str, Callable[[Aggregate], str]] = {
     "count": _count,
     "count_star": _count,
@@ -236,7 +259,7 @@ _AGGREGATES: dict[str, Callable[[Aggregate], str]] = {
     "bit_and": _plain("bit_and", ("int",)),
     "bit_or": _plain("bit_or", ("int",)),
     "bit_xor": _plain("bit_xor", ("int",)),
-    **{name: _plain(name, ("double",)) for name in (*_OF_DOUBLES, "covar_samp")},
+    **{name: _spread(name) for name in _OF_DOUBLES},
     "median": _median,
     **dict.fromkeys(("count_if", "countif"), _count_if),
 }

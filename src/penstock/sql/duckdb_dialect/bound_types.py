@@ -24,6 +24,7 @@ class BoundType:
     scale: int = 0
     children: tuple[tuple[str, BoundType], ...] = ()
     collation: str = ""
+    alias: str = ""  # such as JSON, which is a VARCHAR
 
     @property
     def element(self) -> BoundType:
@@ -114,6 +115,7 @@ RANGES = {
     "USMALLINT": (0, 2**16 - 1),
     "UINTEGER": (0, 2**32 - 1),
     "UBIGINT": (0, 2**64 - 1),
+    "UHUGEINT": (0, 10**38 - 1),
 }
 # What can be compared by order, and hashed, as DuckDB does it.
 ORDERED = (
@@ -133,7 +135,8 @@ def bound_type(node: Node) -> BoundType:
         children = (("", bound_type(about["child_type"])),)
     elif name == "MAP":
         children = tuple(("", bound_type(e["second"])) for e in about["child_type"]["type_info"]["child_types"])
-    return BoundType(name, about.get("width", 0), about.get("scale", 0), children, about.get("collation", ""))
+    words = about.get("collation", ""), about.get("alias", "")
+    return BoundType(name, about.get("width", 0), about.get("scale", 0), children, *words)
 
 
 def check_ordered(kind: BoundType) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.sql.duckdb_dialect.bound_types import RANGES, BoundType, UntranslatableError
-from penstock.sql.duckdb_dialect.constants import text
+from penstock.sql.duckdb_dialect.constants import null, text
 from penstock.sql.duckdb_dialect.repeated_values import fresh_name, once
 
 _INTEGERS = ("int", "unsigned", "huge")
@@ -11,20 +11,24 @@ _NUMBERS = (*_INTEGERS, "decimal", "float", "double")
 # Texts that both read, and read alike; others are an error, or NULL for TRY_CAST where DuckDB has no reading either.
 _INTEGER = r"^\s*[+-]?[0-9]+\s*$"
 _DECIMAL = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)\s*$"
-_FLOATING = r"(?i)^\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?|nan)\s*$"
+_NAN = r"(?i)^\s*[+-]?nan\s*$"
+_FLOATING = r"(?i)^\s*([+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?))\s*$"
+_FIRST_DIGITS = r"^\s*([+-]?[0-9]*[.]?[0-9]?)"
 # Texts that DuckDB may read, and Spark does not or otherwise.
 _OTHER_NUMBER = r"^\s*[+-]?(0[xXbBoO][0-9a-fA-F_]+|[0-9._]*[0-9][0-9._]*([eE][+-]?[0-9_]+)?)\s*$"
 _OTHER_TIME = r"(?i)^\s*([+-]?[0-9]+[-/\\ ]+[0-9]|-?inf|epoch)"
 _DATE = r"^\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}\s*$"
-_TIMESTAMP = r"^\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?)?\s*$"
+_TIMESTAMP = r"^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T]([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?)?$"
 _TRUE, _FALSE = "('true', 't', '1', 'yes', 'y')", "('false', 'f', '0', 'no', 'n')"
 _UUID = r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
 
 
 def cast_text(value: str, source: BoundType, target: BoundType, try_cast: bool) -> str:
     """A cast of a value, as Spark's text."""
-    if source == target or source.id == "NULL" or _same(source, target):
-        return f"CAST({value} AS {target.spark})" if source.id == "NULL" else value
+    if source.id == "NULL":
+        return null(target)
+    if source == target or _same(source, target):
+        return value
     made = once(value, lambda one: _cast(one, source, target, try_cast))
     if made is None:
         raise UntranslatableError(f"a cast from {source.duckdb} to {target.duckdb}")
@@ -33,11 +37,14 @@ def cast_text(value: str, source: BoundType, target: BoundType, try_cast: bool) 
 
 def _same(source: BoundType, target: BoundType) -> bool:
     """Whether values are the same, in the same type of Spark's."""
-    alike = {source.family, target.family}
-    return source.id == target.id == "VARCHAR" or (alike == {"uuid", "text"} and target.family == "text")
+    if target.alias:
+        return False
+    return source.id == target.id == "VARCHAR" or (source.family, target.family) == ("uuid", "text")
 
 
 def _cast(value: str, source: BoundType, target: BoundType, try_cast: bool) -> str | None:
+    if target.alias:
+        return None
     match source.family, target.family:
         case "list", "list":
             element = fresh_name()
@@ -68,11 +75,38 @@ def _number(value: str, source: BoundType, target: BoundType, try_cast: bool) ->
     if source.family == "decimal" and target.family in _INTEGERS:
         value = f"round({value}, 0)"
     if source.family in ("float", "double") and target.family in _INTEGERS:
-        value = f"rint({value})"
-    if source.family in ("float", "double") and target.family == "decimal":
-        value = _scaled(value, target, try_cast)
-        return f"CAST({value} AS {target.spark})"
+        made = in_range(_plain(f"rint({value})", target, try_cast), target, try_cast)
+        lowest = "-0.0D" if target.id in RANGES else _LOWEST.get(target.id, _EXACT_LOWEST)
+        return _within(value, lowest, _HIGHEST.get(target.id, _EXACT), made, target, try_cast)
+    if source.family == "float" and target.family == "decimal":
+        raise UntranslatableError(f"a cast from FLOAT to {target.duckdb}")
+    if source.family == "double" and target.family == "decimal":
+        made = f"CAST({_scaled(value, target, try_cast)} AS {target.spark})"
+        scaled = f"abs({value}) * 1e{target.scale}D"
+        return _within(scaled, _EXACT_LOWEST, _EXACT, made, target, try_cast)
+    if (source.family, target.family) == ("double", "float"):
+        finite = f"isnan({value}) OR abs({value}) = DOUBLE('Infinity') OR abs({value}) <= 3.4028235677973366e38D"
+        out = "NULL" if try_cast else raised("a value is out of range for FLOAT")
+        return f"CASE WHEN {finite} OR {value} IS NULL THEN CAST({value} AS FLOAT) ELSE {out} END"
     return in_range(_plain(value, target, try_cast), target, try_cast)
+
+
+# Doubles are exact so far; what lies beyond Spark would make of the digits that it prints.
+_EXACT, _EXACT_LOWEST = "9007199254740992D", "-9007199254740992D"
+_LOWEST = {"TINYINT": "-129D", "SMALLINT": "-32769D", "INTEGER": "-2147483649D", "BIGINT": "-9223372036854775808D"}
+_HIGHEST = {
+    **{"TINYINT": "128D", "SMALLINT": "32768D", "INTEGER": "2147483648D", "BIGINT": "9223372036854774784D"},
+    **{"UTINYINT": "256D", "USMALLINT": "65536D", "UINTEGER": "4294967296D"},
+}
+
+
+def _within(value: str, lowest: str, highest: str, made: str, target: BoundType, try_cast: bool) -> str:
+    """A cast of a double that lies within bounds. Beyond those of exact doubles it is an error even where tried."""
+    strict = highest == _EXACT
+    out = raised(f"a DOUBLE has too many digits for {target.id}") if strict else "NULL" if try_cast else made
+    if try_cast and strict:
+        out = f"CASE WHEN isnan({value}) OR abs({value}) = DOUBLE('Infinity') THEN NULL ELSE {out} END"
+    return f"CASE WHEN {value} IS NULL THEN NULL WHEN {value} BETWEEN {lowest} AND {highest} THEN {made} ELSE {out} END"
 
 
 def _scaled(value: str, target: BoundType, try_cast: bool) -> str:
@@ -131,13 +165,17 @@ def _from_text(value: str, target: BoundType, try_cast: bool) -> str | None:
     null = f"WHEN {value} IS NULL THEN NULL"
     match target.family:
         case "int" | "huge" | "unsigned":
-            rounded = _number(f"CAST(trim({value}) AS DECIMAL(38,10))", BoundType("DECIMAL", 38, 10), target, try_cast)
+            # The first digit after the point decides.
+            digits = f"regexp_extract({value}, {text(_FIRST_DIGITS)}, 1)"
+            tried = f"{'TRY_CAST' if try_cast else 'CAST'}({digits} AS DECIMAL(38,1))"
+            rounded = _number(tried, BoundType("DECIMAL", 38, 1), target, try_cast)
             whole = in_range(plain, target, try_cast)
             return _cases(null, when(_INTEGER, whole), when(_DECIMAL, rounded), when(_OTHER_NUMBER, exotic), unread)
         case "decimal":
             return _cases(null, when(_DECIMAL, plain), when(_OTHER_NUMBER, exotic), unread)
         case "float" | "double":
-            return _cases(null, when(_FLOATING, plain), when(_OTHER_NUMBER, exotic), unread)
+            undefined = f"CAST('NaN' AS {target.spark})"
+            return _cases(null, when(_NAN, undefined), when(_FLOATING, plain), when(_OTHER_NUMBER, exotic), unread)
         case "date":
             return _cases(null, when(_DATE, plain), when(_OTHER_TIME, exotic), unread)
         case "timestamp":
@@ -157,13 +195,21 @@ def _cases(*parts: str) -> str:
 
 def _to_text(value: str, source: BoundType) -> str | None:
     match source.family:
-        case "bool" | "int" | "unsigned" | "huge" | "date" | "timestamp":
+        case "bool" | "int" | "unsigned" | "huge":
             return f"CAST({value} AS STRING)"
+        case "date" | "timestamp":
+            return in_years(value, f"CAST({value} AS STRING)")
         case "decimal":
             plain = f"CAST({value} AS STRING)"
             # DuckDB leaves out the zero before the point where the type has no digit there.
             return plain if source.width > source.scale else f"regexp_replace({plain}, '^(-?)0[.]', '$1.')"
     return None
+
+
+def in_years(value: str, made: str) -> str:
+    """What is made of a date or time in the years 1 to 9999; the others, and infinite ones, Spark writes otherwise."""
+    beyond = raised("a time outside the years 1 to 9999")
+    return f"CASE WHEN {value} IS NULL OR year({value}) BETWEEN 1 AND 9999 THEN {made} ELSE {beyond} END"
 
 
 def _time(value: str, source: BoundType, target: BoundType) -> str | None:

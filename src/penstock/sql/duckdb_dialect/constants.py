@@ -6,7 +6,6 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from penstock.sql.column_texts import string_literal
 from penstock.sql.duckdb_dialect.bound_types import BoundType, Node, UntranslatableError, bound_type
 from penstock.storage.duckdb_sql import text_literal
 
@@ -141,9 +140,9 @@ def typed(value: Any, kind: BoundType) -> str:
 
 
 def text(value: str) -> str:
-    """A text, whatever it holds."""
-    if value.isprintable():
-        return string_literal(value)
+    """A text, whatever it holds, in words that mean the same under all settings of a session."""
+    if value.isprintable() and not set(value) & set("\\'$"):
+        return f"'{value}'"
     return f"decode(X'{value.encode().hex()}', 'UTF-8')"
 
 

@@ -72,6 +72,7 @@ class Expressions:
     """Writes expressions whose columns have the texts given; DuckDB computes the constants among them."""
 
     calculate: Calculate
+    fixed_zone: bool = True  # whether the clocks of the session's time zone never change
 
     def text(self, node: Node, columns: Sequence[str]) -> str:
         """An expression, as Spark's text."""
@@ -108,6 +109,8 @@ class Expressions:
         if known is not None:
             return known
         child = node["child"]
+        if not self.fixed_zone and type_of(node).family == "timestamptz" and type_of(child).family != "timestamptz":
+            raise UntranslatableError("a cast to TIMESTAMPTZ in a time zone whose clocks change")
         return cast_text(self.text(child, columns), type_of(child), type_of(node), node["try_cast"])
 
     def _bound_comparison(self, node: Node, columns: Sequence[str]) -> str:
@@ -154,7 +157,7 @@ class Expressions:
         children = node["children"]
         types = [type_of(child) for child in children]
         data = node.get("function_data") or {}
-        call = Call(node["name"], self.texts(children, columns), children, types, type_of(node), data)
+        call = Call(node["name"], self.texts(children, columns), children, types, type_of(node), data, self.fixed_zone)
         if node["name"] in ANY_TYPES:
             return ANY_TYPES[node["name"]](call)
         return function_text(call, _TABLES)

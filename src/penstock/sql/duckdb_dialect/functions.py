@@ -24,11 +24,17 @@ class Call:
     types: Sequence[BoundType]
     result: BoundType
     data: Node = field(default_factory=dict)
+    fixed_zone: bool = True  # whether the clocks of the session's time zone never change
 
     @property
     def families(self) -> str:
         """The families of the arguments, as the tables write them."""
         return ",".join(kind.family for kind in self.types)
+
+    def check_zone(self) -> None:
+        """Refuse where DuckDB and Spark count otherwise across a change of clocks."""
+        if not self.fixed_zone and any(kind.family == "timestamptz" for kind in self.types):
+            raise self.refused("in a time zone whose clocks change")
 
     def refused(self, why: str = "") -> UntranslatableError:
         """The error that says what is not translated."""
@@ -112,7 +118,7 @@ def _divided(call: Call) -> str:
 def _whole_division(call: Call) -> str:
     value, divisor = call.values
     if call.result.family in ("float", "double"):
-        return _divided(call)
+        return once(divisor, lambda b: f"CASE WHEN {b} <> 0 THEN {value} / {b} END")
     if call.result.family != "int":
         raise call.refused()
     made = f"CAST({value} div {divisor} AS {call.result.spark})"
@@ -129,7 +135,16 @@ def _remainder(call: Call) -> str:
         return f"({value} % {divisor})"
     if call.result.family == "decimal":
         raise call.refused()
-    return once(divisor, lambda b: f"CASE WHEN {b} <> 0 THEN {value} % {b} END")
+    least = f"CAST({-(2 ** (_BITS[call.result.id] - 1))} AS {call.result.spark})"
+    beyond = f"WHEN {{b}} = -1 AND {value} = {least} THEN {raised('Overflow in division')}"
+    known = constant_number(call.nodes[1])
+    return once(
+        divisor,
+        lambda b: f"CASE {beyond.replace('{b}', b) if known is None else ''} WHEN {b} <> 0 THEN {value} % {b} END",
+    )
+
+
+_BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
 
 
 def _floor(value: str) -> str:
@@ -137,7 +152,8 @@ def _floor(value: str) -> str:
 
 
 def _ceiling(value: str) -> str:
-    return once(value, lambda v: f"CASE WHEN rint({v}) < {v} THEN rint({v}) + 1D ELSE rint({v}) END")
+    """By the floor of the negative number: what lies between -1 and 0 becomes -0.0, as it does in C."""
+    return once(value, lambda v: f"(- {_floor(f'(- {v})')})")
 
 
 def _rounded(call: Call) -> str:
@@ -162,8 +178,8 @@ def _rounded(call: Call) -> str:
 
 def _decimal_rounded(call: Call) -> str:
     digits = constant_number(call.nodes[1])
-    if not isinstance(digits, int):
-        raise call.refused("with digits that are no constant")
+    if not isinstance(digits, int) or digits < 0:
+        raise call.refused("with digits that are no constant from 0 on")
     return f"CAST(round({call.values[0]}, {digits}) AS {call.result.spark})"
 
 
@@ -176,8 +192,10 @@ def _like(negated: bool, insensitive: bool) -> Callable[[Call], str]:
         pattern = constant_text(call.nodes[1])
         # DuckDB's patterns have no escapes: a backslash is one.
         shown = text(pattern.replace("\\", "\\\\")) if pattern is not None else _escaped(call.values[1])
-        word = "ILIKE" if insensitive else "LIKE"
-        return f"({call.values[0]} {'NOT ' if negated else ''}{word} {shown})"
+        value = call.values[0]
+        if insensitive:
+            value, shown = letters("lower", value), letters("lower", shown)
+        return f"({value} {'NOT ' if negated else ''}LIKE {shown})"
 
     return text_of
 
@@ -223,20 +241,31 @@ def _split(call: Call) -> str:
     return f"split({call.values[0]}, {text(pattern)}, -1)"
 
 
-def _of_letters(function: str) -> Callable[[Call], str]:
-    """Upper or lower case letter by letter, and only to one letter: "ß" stays what DuckDB makes of it."""
+# Letters that DuckDB and Java have other pairs for, as Java's patterns write them; the first is known here.
+_PAIRS = {"upper": ("ß", "ẞ"), "lower": ("İ", "i")}
+_UNLIKE = {
+    "upper": "19b 264 1c8a 1f80-1f87 1f90-1f97 1fa0-1fa7 1fb3 1fc3 1ff3 a7cd a7cf a7d3 a7d5 a7db"
+    " 10d70-10d85 16ebb-16ed3",
+    "lower": "1c89 a7cb-a7cc a7ce a7d2 a7d4 a7da a7dc 10d50-10d65 16ea0-16eb8",
+}
 
-    def text_of(call: Call) -> str:
-        special = "(CASE {c} WHEN 'ß' THEN 'ẞ' ELSE {c} END)" if function == "upper" else "{c}"
 
-        def whole(v: str) -> str:
-            each = f"CASE WHEN length({function}(c)) = 1 THEN {function}(c) ELSE {special.format(c='c')} END"
-            letters = f"array_join(transform(regexp_extract_all({v}, '(?s)(.)', 1), c -> {each}), '')"
-            return f"CASE WHEN {v} RLIKE '^[ -~]*$' THEN {function}({v}) ELSE {letters} END"
+def letters(function: str, value: str) -> str:
+    """Upper or lower case letter by letter, and only to one letter, as DuckDB does it."""
+    known, other = _PAIRS[function]
+    ranges = (part.split("-") for part in _UNLIKE[function].split())
+    unlike = text(f"[{''.join('-'.join(f'{chr(92)}x{{{end}}}' for end in ends) for ends in ranges)}]")
 
-        return once(call.values[0], whole)
+    def whole(v: str) -> str:
+        each = f"CASE WHEN c = '{known}' THEN '{other}' WHEN length({function}(c)) = 1 THEN {function}(c) ELSE c END"
+        one_by_one = f"array_join(transform(regexp_extract_all({v}, '(?s)(.)', 1), c -> {each}), '')"
+        beyond = raised(f"{function} of a letter that DuckDB has another pair for")
+        return (
+            f"CASE WHEN {v} RLIKE '^[ -~]*$' THEN {function}({v}) WHEN {v} RLIKE {unlike} THEN {beyond}"
+            f" ELSE {one_by_one} END"
+        )
 
-    return text_of
+    return once(value, whole)
 
 
 def _ascii_only(function: str) -> str:
@@ -251,6 +280,13 @@ def _greatest_families() -> dict[str, Written]:
     kinds = ("int", "huge", "decimal", "double", "float", "text", "date", "timestamp", "timestamptz")
     return {f"{name}({kind}*)": _most(name) for name in ("greatest", "least") for kind in kinds}
 
+
+# All kinds of spaces, but neither tabs nor ends of lines.
+_SPACES = {
+    "trim": text(r"^\p{Zs}+|\p{Zs}+\z"),
+    "ltrim": text(r"^\p{Zs}+"),
+    "rtrim": text(r"\p{Zs}+\z"),
+}
 
 NUMBERS: dict[str, Written] = {
     **{
@@ -281,7 +317,12 @@ NUMBERS: dict[str, Written] = {
     "round(int)": "{0}",
     "round(double,int)": _rounded,
     "round(decimal,int)": _decimal_rounded,
-    **{f"{name}(double,double)": "power({0}, {1})" for name in ("**", "^", "pow", "power")},
+    # In C, 1 to whatever power is 1, and so is -1 to an infinite one.
+    **{
+        f"{name}(double,double)": "CASE WHEN {1} IS NOT NULL AND ({0} = 1 OR ({0} = -1 AND"
+        " abs({1}) = DOUBLE('Infinity'))) THEN 1D ELSE power({0}, {1}) END"
+        for name in ("**", "^", "pow", "power")
+    },
     "sqrt(double)": _positive("sqrt({0})", "cannot take the square root of a negative number", "<"),
     "exp(double)": "exp({0})",
     "ln(double)": _positive("ln({0})", "cannot take the logarithm of zero or less", "<="),
@@ -289,8 +330,12 @@ NUMBERS: dict[str, Written] = {
     "log(double)": _positive("log10({0})", "cannot take the logarithm of zero or less", "<="),
     "log2(double)": _positive("log2({0})", "cannot take the logarithm of zero or less", "<="),
     "cbrt(double)": "cbrt({0})",
-    **{f"{name}(double)": f"{name}({{0}})" for name in ("sin", "cos", "tan", "atan", "degrees", "radians")},
-    "atan2(double,double)": "atan2({0}, {1})",
+    **{
+        f"{name}(double)": f"CASE WHEN abs({{0}}) = DOUBLE('Infinity') THEN {raised('input value is out of range')}"
+        f" ELSE {name}({{0}}) END"
+        for name in ("sin", "cos", "tan")
+    },
+    **{f"{name}(double)": f"{name}({{0}})" for name in ("atan", "degrees", "radians")},
     "pi()": "pi()",
     **{f"isnan({kind})": "CASE WHEN {0} IS NOT NULL THEN isnan({0}) END" for kind in ("float", "double")},
     "isinf(double)": "(abs({0}) = DOUBLE('Infinity'))",
@@ -309,28 +354,29 @@ TEXTS: dict[str, Written] = {
     "concat_ws(text*)": lambda call: once(
         call.values[0], lambda v: f"CASE WHEN {v} IS NOT NULL THEN concat_ws({v}, {', '.join(call.values[1:])}) END"
     ),
-    **{f"{name}(text)": _of_letters("upper") for name in ("upper", "ucase")},
-    **{f"{name}(text)": _of_letters("lower") for name in ("lower", "lcase")},
+    **{f"{name}(text)": lambda call: letters("upper", call.values[0]) for name in ("upper", "ucase")},
+    **{f"{name}(text)": lambda call: letters("lower", call.values[0]) for name in ("lower", "lcase")},
     **{f"{name}(text)": "CAST(length({0}) AS BIGINT)" for name in ("length", "len", "char_length", "character_length")},
     "strlen(text)": "CAST(octet_length({0}) AS BIGINT)",
     "octet_length(blob)": "CAST(octet_length({0}) AS BIGINT)",
-    "trim(text)": "trim({0})",
-    "ltrim(text)": "ltrim({0})",
-    "rtrim(text)": "rtrim({0})",
+    **{f"{name}(text)": f"regexp_replace({{0}}, {spaces}, '')" for name, spaces in _SPACES.items()},
     "trim(text,text)": "trim(BOTH {1} FROM {0})",
     "ltrim(text,text)": "trim(LEADING {1} FROM {0})",
     "rtrim(text,text)": "trim(TRAILING {1} FROM {0})",
     **{f"{name}(text,int,int)": _substring for name in ("substring", "substr")},
     **{f"{name}(text,int)": _substring for name in ("substring", "substr")},
     "left(text,int)": "CASE WHEN {1} >= 0 THEN substring({0}, 1, CAST({1} AS INT))"
-    " WHEN {0} IS NOT NULL THEN substring({0}, 1, CAST(greatest(length({0}) + {1}, 0) AS INT)) END",
+    " WHEN {1} < 0 THEN substring({0}, 1, CAST(greatest(length({0}) + {1}, 0) AS INT)) END",
     "right(text,int)": "CASE WHEN {1} < 0 THEN substring({0}, CAST(1 - {1} AS INT))"
     " WHEN {1} >= 0 THEN substring({0}, CAST(greatest(length({0}) - {1}, 0) + 1 AS INT)) END",
-    "replace(text,text,text)": "CASE WHEN {1} = '' THEN {0} ELSE replace({0}, {1}, {2}) END",
+    "replace(text,text,text)": "CASE WHEN {1} = '' AND {2} IS NOT NULL THEN {0} ELSE replace({0}, {1}, {2}) END",
     "reverse(text)": _ascii_only("reverse({0})"),
     "repeat(text,int)": "repeat({0}, CAST({1} AS INT))",
-    "lpad(text,int,text)": "lpad({0}, CAST({1} AS INT), {2})",
-    "rpad(text,int,text)": "rpad({0}, CAST({1} AS INT), {2})",
+    **{
+        f"{name}(text,int,text)": f"CASE WHEN {{2}} = '' AND {{1}} > length({{0}}) THEN"
+        f" {raised('nothing to pad with')} ELSE {name}({{0}}, CAST({{1}} AS INT), {{2}}) END"
+        for name in ("lpad", "rpad")
+    },
     **{f"{name}(text,text)": "startswith({0}, {1})" for name in ("starts_with", "prefix", "^@")},
     **{f"{name}(text,text)": "endswith({0}, {1})" for name in ("ends_with", "suffix")},
     "contains(text,text)": "contains({0}, {1})",
@@ -340,7 +386,10 @@ TEXTS: dict[str, Written] = {
     " END ELSE split_part({0}, {1}, CAST({2} AS INT)) END",
     "md5(text)": "md5({0})",
     "sha256(text)": "sha2({0}, 256)",
-    "chr(int)": "decode(unhex(lpad(hex({0}), 8, '0')), 'UTF-32')",
+    # With the mark of the order of bytes in front, for else a character that looks like one would be taken for it.
+    "chr(int)": f"CASE WHEN {{0}} < 0 OR {{0}} > 1114111 OR {{0}} BETWEEN 55296 AND 57343 THEN"
+    f" {raised('no character has this number')}"
+    " ELSE decode(unhex(concat('0000FEFF', lpad(hex({0}), 8, '0'))), 'UTF-32') END",
     "translate(text,text,text)": "translate({0}, {1}, {2})",
     "~~(text,text)": _like(False, False),
     "!~~(text,text)": _like(True, False),

@@ -59,7 +59,7 @@ def joined(plan: Plan, node: Node, true: Collection[int]) -> Rows:
     kept = true if node["join_type"] in ("INNER", "LEFT", "MARK", "SINGLE", "SEMI", "ANTI") else ()
     left, name, ours = plan.child(node, 0, kept)
     if node["type"] == "LOGICAL_DELIM_JOIN":
-        common = plan.alias()
+        common = f"_penstock_{plan.alias()}"
         distinct = plan.expressions.texts(node["duplicate_eliminated_columns"], ours)
         with plan.standing_for(Rows(f"{_distinct(distinct)} FROM {common} {name}", len(distinct))):
             right, other, theirs = plan.child(node, 1)

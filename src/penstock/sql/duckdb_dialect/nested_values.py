@@ -10,6 +10,7 @@ from penstock.sql.duckdb_dialect.constants import constant_number, constant_text
 from penstock.sql.duckdb_dialect.functions import Call, Written
 from penstock.sql.duckdb_dialect.repeated_values import fresh_name, once
 
+_MOST = 2**31 - 1
 _USUAL = ("ASC", "NULLS LAST")  # the order of a list that is told none
 
 
@@ -35,6 +36,8 @@ def _element(call: Call) -> str:
     if place == 0:
         return f"CAST(NULL AS {call.result.spark})"
     if place is not None:
+        if not isinstance(place, int) or abs(place) > _MOST:
+            raise call.refused("with such a place")
         return f"try_element_at({call.values[0]}, {place})"
     return once(
         call.values[1], lambda i: f"CASE WHEN {i} <> 0 THEN try_element_at({call.values[0]}, CAST({i} AS INT)) END"
@@ -71,7 +74,9 @@ def _contains(call: Call) -> str:
 
 def _position(call: Call) -> str:
     check_equal(call.types[1])
-    return f"CAST(nullif(array_position({call.values[0]}, {call.values[1]}), 0L) AS {call.result.spark})"
+    element = fresh_name()
+    found = f"transform({call.values[0]}, {element} -> {element} <=> {call.values[1]})"
+    return f"CAST(nullif(array_position({found}, TRUE), 0L) AS {call.result.spark})"
 
 
 def _sorted(call: Call) -> str:

@@ -55,6 +55,9 @@ def _replaced(call: Call) -> str:
     if "\\" in java.replace(r"\$", ""):
         raise call.refused(f"with the replacement {replacement!r}")
     pattern = _pattern(call)
+    _check_groups(call, pattern, max((int(number) for number in re.findall(r"\\(\d)", replacement)), default=0))
+    if re.search(r"\\\d\d", replacement) or re.search(inner_of(pattern), "") is not None:
+        raise call.refused("of what may be empty, or by a group of two digits")
     if options == "g":
         return f"regexp_replace({call.values[0]}, {text(pattern)}, {text(java)})"
     inner = pattern.removeprefix("(?d)")
@@ -68,7 +71,22 @@ def _extracted(call: Call) -> str:
     group = constant_number(call.nodes[2]) if len(call.nodes) > 2 else 0
     if not isinstance(group, int) or len(call.nodes) > 3:
         raise call.refused("with names of groups, or options")
-    return f"regexp_extract({call.values[0]}, {text(_pattern(call))}, {group})"
+    pattern = _pattern(call)
+    _check_groups(call, pattern, group)
+    return f"regexp_extract({call.values[0]}, {text(pattern)}, {group})"
+
+
+def inner_of(pattern: str) -> str:
+    """A pattern for Java without what was put before it, as Python reads it too."""
+    return pattern.removeprefix("(?d)").replace(r"\z", r"\Z")
+
+
+def _check_groups(call: Call, pattern: str, number: int) -> None:
+    """Refuse a group that is not there, and one that may match several times: RE2 and Java keep different matches."""
+    if not 0 <= number <= re.compile(inner_of(pattern)).groups:
+        raise call.refused(f"of the group {number}, which the pattern does not have")
+    if number and re.search(r"\)[*+?{]", pattern):
+        raise call.refused("of a group that may match several times")
 
 
 PATTERNS: dict[str, Written] = {

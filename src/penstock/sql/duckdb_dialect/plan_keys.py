@@ -23,7 +23,7 @@ _KNOWN = {
         "LOGICAL_COMPARISON_JOIN": _JOIN,
         "LOGICAL_LIMIT": "limit_val offset_val",
         "LOGICAL_DELIM_GET": "chunk_types table_index",
-        "LOGICAL_FILTER": "expressions",
+        "LOGICAL_FILTER": "expressions projection_map",
         "LOGICAL_CROSS_PRODUCT": "",
         "LOGICAL_ORDER_BY": "orders",
         "LOGICAL_DISTINCT": "distinct_targets distinct_type order_by",

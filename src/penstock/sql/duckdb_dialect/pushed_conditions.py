@@ -19,6 +19,8 @@ _OF_LEFT_ROWS = ("INNER", "LEFT", "MARK", "SINGLE", "SEMI", "ANTI")
 def pushed(node: Node) -> Node:
     """A FILTER with the conditions on the left side of the join below it moved to that side."""
     join = node["children"][0]
+    if node.get("projection_map"):
+        return node
     if join["type"] not in ("LOGICAL_DELIM_JOIN", "LOGICAL_COMPARISON_JOIN") or join["join_type"] not in _OF_LEFT_ROWS:
         return node
     width = width_of(join["children"][0])
@@ -59,7 +61,8 @@ def _of_join(node: Node) -> int:
 
 
 _WIDTHS: dict[str, Callable[[Node], int]] = {
-    **dict.fromkeys(("FILTER", "ORDER_BY", "LIMIT", "DISTINCT", "SAMPLE"), _of_child),
+    "FILTER": lambda node: len(node.get("projection_map") or ()) or _of_child(node),
+    **dict.fromkeys(("ORDER_BY", "LIMIT", "DISTINCT", "SAMPLE"), _of_child),
     **dict.fromkeys(("COMPARISON_JOIN", "DELIM_JOIN", "ANY_JOIN"), _of_join),
     **dict.fromkeys(("UNION", "EXCEPT", "INTERSECT", "RECURSIVE_CTE"), lambda node: int(node["column_count"])),
     **dict.fromkeys(("DELIM_GET", "CTE_REF"), lambda node: len(node["chunk_types"])),

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from penstock.sql.duckdb_dialect.aggregates import aggregate_text
-from penstock.sql.duckdb_dialect.bound_types import Node, UntranslatableError, bound_type, check_equal
+from penstock.sql.duckdb_dialect.bound_types import BoundType, Node, UntranslatableError, bound_type, check_equal
+from penstock.sql.duckdb_dialect.casts import cast_text
 from penstock.sql.duckdb_dialect.expressions import Expressions, type_of
 from penstock.sql.duckdb_dialect.joins import any_joined, joined
 from penstock.sql.duckdb_dialect.plan_keys import check_keys
@@ -81,7 +82,7 @@ class Relations:
         kind = bound_type(node["returned_types"][index])
         name = f"`{node['names'][index].replace('`', '``')}`"
         # Spark has these as DOUBLE, which is what files keep of them.
-        return f"CAST({name} AS {kind.spark})" if kind.id in ("HUGEINT", "UHUGEINT") else name
+        return cast_text(name, BoundType("DOUBLE"), kind, False) if kind.id in ("HUGEINT", "UHUGEINT") else name
 
     def _function(self, node: Node) -> Rows:
         name, values = node["name"], node.get("parameters") or []
@@ -92,6 +93,8 @@ class Relations:
             raise UntranslatableError(f"{name} of other than whole numbers, or downwards")
         start, stop, step = (0, *numbers, 1) if len(numbers) == 1 else (*numbers, 1)[:3]
         stop += 1 if name == "generate_series" else 0
+        if stop >= 2**63:
+            raise UntranslatableError(f"{name} to the end of BIGINT")
         return Rows(f"SELECT id AS c0 FROM range({start}, {stop}, {step})", 1)
 
     def _dummy_scan(self, node: Node) -> Rows:
@@ -120,7 +123,8 @@ class Relations:
         true = {one["index"] for one in node["expressions"] if one["expression_class"] == "BOUND_REF"}
         child, name, columns = self.child(node, true=true)
         conditions = " AND ".join(self.expressions.texts(node["expressions"], columns))
-        return Rows(f"SELECT {name}.* FROM ({child.sql}) {name} WHERE {conditions}", child.width)
+        shown = [columns[place] for place in node.get("projection_map") or range(child.width)]
+        return Rows(f"{selected(shown)} FROM ({child.sql}) {name} WHERE {conditions}", len(shown))
 
     def _cross_product(self, node: Node) -> Rows:
         left, one, ours = self.child(node, 0)
@@ -139,15 +143,22 @@ class Relations:
         added = "".join(f", {group} AS g{place}" for place, group in enumerate(groups))
         source = f"(SELECT {name}.*{added} FROM ({child.sql}) {name}) {inner}"
         texts = [aggregate_text(one, self.expressions, columns_of(inner, child.width)) for one in node["expressions"]]
-        sets = node["grouping_sets"]
-        asked = [_grouping([keys[place] for place in places]) for places in node["grouping_functions"]]
-        if len(sets) > 1:
-            written = ", ".join(f"({', '.join(keys[place] for place in sorted(one))})" for one in sets)
-            by = f" GROUP BY GROUPING SETS ({written})"
-        else:
-            asked = ["CAST(0 AS BIGINT)" for _ in asked]
+        width = len(keys) + len(texts) + len(node["grouping_functions"])
+        sets = [sorted(one) for one in node["grouping_sets"]]
+        if len(sets) < 2 or not keys:
+            asked = ["CAST(0 AS BIGINT)" for _ in node["grouping_functions"]]
             by = f" GROUP BY {', '.join(keys)}" if keys else ""
-        return Rows(f"{selected([*keys, *texts, *asked])} FROM {source}{by}", len(keys) + len(texts) + len(asked))
+            return Rows(f"{selected([*keys, *texts, *asked])} FROM {source}{by}", width)
+        some = [one for one in sets if one]
+        written = ", ".join(f"({', '.join(keys[place] for place in one)})" for one in some)
+        asked = [_grouping([keys[place] for place in places]) for places in node["grouping_functions"]]
+        grouped = f"{selected([*keys, *texts, *asked])} FROM {source} GROUP BY GROUPING SETS ({written})"
+        parts = [grouped] if some else []
+        # By itself: of no rows, Spark gives none for the set of nothing, and DuckDB one.
+        nulls = [f"CAST(NULL AS {type_of(group).spark})" for group in node["groups"]]
+        bits = [f"CAST({2 ** len(places) - 1} AS BIGINT)" for places in node["grouping_functions"]]
+        parts += [f"{selected([*nulls, *texts, *bits])} FROM {source}" for _ in range(len(sets) - len(some))]
+        return Rows(" UNION ALL ".join(f"({part})" for part in parts), width)
 
     def _window(self, node: Node) -> Rows:
         child, name, columns = self.child(node)
@@ -163,7 +174,7 @@ class Relations:
         child, name, _ = self.child(node)
         words = []
         for word, value in (("LIMIT", node["limit_val"]), ("OFFSET", node["offset_val"])):
-            if value["type"] == "CONSTANT_VALUE":
+            if value["type"] == "CONSTANT_VALUE" and value["constant_integer"] < 2**31:
                 words.append(f" {word} {value['constant_integer']}")
             elif value["type"] != "UNSET":
                 raise UntranslatableError(f"a {word} that is no constant number")
@@ -217,7 +228,7 @@ class Relations:
 
     def _materialized_cte(self, node: Node) -> Rows:
         made = self.rows(node["children"][0])
-        name = f"cte{node['table_index']}"
+        name = f"_penstock_cte_{node['table_index']}"
         self._common[node["table_index"]] = Rows(f"SELECT * FROM {name}", made.width)
         query = self.rows(node["children"][1])
         return Rows(f"WITH {name} AS ({made.sql}) {self._named(query)}", query.width)
@@ -231,7 +242,7 @@ class Relations:
         if not node["union_all"]:
             raise UntranslatableError("WITH RECURSIVE ... UNION")
         first = self.rows(node["children"][0])
-        name = f"cte{node['table_index']}"
+        name = f"_penstock_cte_{node['table_index']}"
         self._common[node["table_index"]] = Rows(f"SELECT * FROM {name}", first.width)
         step = self.rows(node["children"][1])
         columns = ", ".join(f"c{place}" for place in range(first.width))

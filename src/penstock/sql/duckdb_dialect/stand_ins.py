@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,14 @@ from penstock.ducklake.model.objects import Macro, MacroImplementation
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.sql.duckdb_dialect.bound_types import Node
-from penstock.sql.duckdb_dialect.syntax import called_functions, named_tables, text_of, tree_of, with_arguments
+from penstock.sql.duckdb_dialect.syntax import (
+    called_functions,
+    common_tables,
+    named_tables,
+    text_of,
+    tree_of,
+    with_arguments,
+)
 from penstock.storage.duckdb_sql import duckdb_quoted, duckdb_type, text_literal
 
 DIALECT = "duckdb"
@@ -72,7 +80,7 @@ class StandIns:
 
     def bound(self, sql: str, args: Mapping[str, Any] | Sequence[Any] | None = None) -> str:
         """A query's text with everything that it names made: tables, views and macros."""
-        return self._prepared(with_arguments(tree_of(sql), args), own_names=False)
+        return self._prepared(with_arguments(tree_of(sql), args), DEFAULT_SCHEMA, own_names=False)
 
     def add(self, name: str, source: Source) -> None:
         """Make a stand-in of a name that the lake does not have."""
@@ -103,11 +111,15 @@ class StandIns:
         """Spark's text of what a stand-in stands for."""
         return self.sources[schema.lower(), name.lower()].relation
 
-    def _prepared(self, tree: Node, own_names: bool) -> str:
-        """The text of a tree. With `own_names`, as in a macro, whatever catalog a name begins with is the lake's."""
+    def _prepared(self, tree: Node, home: str, own_names: bool) -> str:
+        """The text of a tree, whose bare names are looked for in a schema first.
+
+        With `own_names`, as in a macro, whatever catalog a name begins with is the lake's.
+        """
         schemas = {schema.lower() for schema in self.objects.schemas()}
+        common = common_tables(tree)
         for table in named_tables(tree):
-            self._table(table, schemas, own_names)
+            self._table(table, schemas, home if table["table_name"].lower() not in common else "", own_names)
         for function in called_functions(tree):
             if function["schema"].lower() not in schemas:
                 function["schema"] = ""
@@ -115,18 +127,23 @@ class StandIns:
             self._macro(function["function_name"], schemas)
         return text_of(tree)
 
-    def _table(self, node: Node, schemas: set[str], own_names: bool) -> None:
+    def _table(self, node: Node, schemas: set[str], home: str, own_names: bool) -> None:
         catalog, schema, name = node["catalog_name"], node["schema_name"], node["table_name"]
         if schema and not catalog and schema.lower() not in schemas:
             catalog, schema = schema, DEFAULT_SCHEMA
         if catalog and catalog.lower() != self.catalog.lower() and not own_names:
             raise InvalidError(f"{catalog}.{schema}.{name} is not of this lake; a query of DuckDB's dialect is of one")
+        if not schema and home not in ("", DEFAULT_SCHEMA) and self._has(home, name):
+            schema = home
         at, unqualified = node["at_clause"], not schema
         schema = schema or DEFAULT_SCHEMA
         if not self._make(schema, name, at, node, unqualified):
             return  # a common table, or nothing: DuckDB knows
         if not unqualified or at is not None:
             node["catalog_name"] = self.catalog
+
+    def _has(self, schema: str, name: str) -> bool:
+        return self.objects.view(schema, name) is not None or self.objects.source(schema, name, None) is not None
 
     def _make(self, schema: str, name: str, at: Node | None, node: Node, unqualified: bool) -> bool:
         if at is not None:
@@ -155,10 +172,9 @@ class StandIns:
         source = self.objects.source(schema, name, (at["unit"].upper(), value))
         if source is None:
             raise InvalidError(f"table {schema}.{name} does not exist at {at['unit'].lower()} {value}")
-        stand_in = f"{name} at {at['unit'].lower()} {value}"
-        if (schema.lower(), stand_in.lower()) not in self._made:
-            self._made.add((schema.lower(), stand_in.lower()))
-            self._make_table(schema, stand_in, source)
+        stand_in = f"_penstock_older_{len(self._made)}"
+        self._made.add((schema.lower(), stand_in))
+        self._make_table(schema, stand_in, source)
         node.update(alias=node["alias"] or name, table_name=stand_in, schema_name=schema, at_clause=None)
         return True
 
@@ -169,7 +185,7 @@ class StandIns:
 
     def _make_view(self, schema: str, name: str, view: StoredView) -> None:
         text = view.sql.replace(_PLACEHOLDER, duckdb_quoted(self.catalog))
-        sql = self._prepared(tree_of(text), own_names=False)
+        sql = self._prepared(tree_of(text), schema, own_names=False)
         names = f" ({', '.join(map(duckdb_quoted, view.aliases))})" if view.aliases else ""
         self._run(schema, f"CREATE VIEW {self._name(schema, name)}{names} AS {sql}")
 
@@ -195,8 +211,9 @@ class StandIns:
             for one in map(_Parameter.of, way.parameters)
         )
         if way.type == "table":
-            return f"({parameters}) AS TABLE {self._prepared(tree_of(way.sql), own_names=True)}"
-        sql = self._prepared(tree_of(f"SELECT {way.sql}"), own_names=True).removeprefix("SELECT ")
+            return f"({parameters}) AS TABLE {self._prepared(tree_of(way.sql), DEFAULT_SCHEMA, own_names=True)}"
+        tree = tree_of(f"SELECT {way.sql}")
+        sql = self._prepared(tree, DEFAULT_SCHEMA, own_names=True).removeprefix("SELECT ")
         return f"({parameters}) AS {sql}"
 
     def _name(self, schema: str, name: str) -> str:
@@ -238,6 +255,19 @@ def _selecting(expression: Node) -> Node:
     return tree
 
 
+def _set_zone(connection: duckdb.DuckDBPyConnection, zone: str) -> None:
+    """Compute in a zone; DuckDB has no names such as +02:00, and calls that Etc/GMT-2."""
+    offset = re.fullmatch(r"(?:GMT|UTC)?([+-])(\d{1,2})(?::?00)?", zone)
+    if offset is not None:
+        zone = f"Etc/GMT{'-' if offset[1] == '+' else '+'}{int(offset[2])}"
+    try:
+        connection.execute(f"SET TimeZone = {text_literal(zone)}")
+    except duckdb.Error:
+        raise InvalidError(
+            f"DuckDB does not know the session's time zone {zone}; set another one, such as UTC"
+        ) from None
+
+
 @contextmanager
 def stand_ins(objects: Objects, catalog: str, zone: str) -> Iterator[StandIns]:
     """A DuckDB for one translation. It reads no files, and computes in the session's time zone."""
@@ -245,7 +275,7 @@ def stand_ins(objects: Objects, catalog: str, zone: str) -> Iterator[StandIns]:
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute(f"ATTACH ':memory:' AS {duckdb_quoted(own)}")
         connection.execute(f"USE {duckdb_quoted(own)}")
-        connection.execute(f"SET TimeZone = {text_literal(zone)}")
+        _set_zone(connection, zone)
         connection.execute("SET python_enable_replacements = false")
         connection.execute("SET enable_external_access = false")
         yield StandIns(connection, objects, own)

@@ -43,9 +43,10 @@ def text_of(tree: Node) -> str:
 
 def with_exact_doubles(tree: Node) -> Node:
     """The tree with constants that are read as they are printed: DuckDB prints 1e10 as a DECIMAL would be."""
-    for statement in tree["statements"]:
-        for item in statement["node"].get("select_list", ()):
-            if not item["alias"] and any(map(_is_double, nodes(item))):
+    for select in [node for node in nodes(tree) if "select_list" in node]:
+        for item in select["select_list"]:
+            changed = any(_is_double(node) or node.get("class") == "PARAMETER" for node in nodes(item))
+            if not item["alias"] and item["class"] != "SUBQUERY" and changed:
                 item["alias"] = text_of({**tree, "statements": [_selecting(item)]}).removeprefix("SELECT ")
     for node in list(nodes(tree)):
         if _is_double(node):
@@ -90,6 +91,12 @@ def named_tables(tree: Node) -> list[Node]:
     return [node for node in nodes(tree) if node.get("type") == "BASE_TABLE"]
 
 
+def common_tables(tree: Node) -> set[str]:
+    """The names, in lower case, that a query gives to common tables (WITH)."""
+    found = (entry["key"].lower() for node in nodes(tree) if "cte_map" in node for entry in node["cte_map"]["map"])
+    return set(found)
+
+
 def called_functions(tree: Node) -> list[Node]:
     """The functions that a query calls."""
     found = [node for node in nodes(tree) if node.get("class") == "FUNCTION"]
@@ -132,7 +139,7 @@ def duckdb_literal(value: Any) -> str:
             return str(value)
         case float():
             return f"CAST('{value}' AS DOUBLE)"
-        case str():
+        case str() if "\0" not in value:
             return text_literal(value)
         case Decimal() if value.is_finite():
             exponent = value.as_tuple().exponent

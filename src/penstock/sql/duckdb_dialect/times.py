@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
+from penstock.sql.duckdb_dialect.casts import in_years
 from penstock.sql.duckdb_dialect.constants import constant_text, interval, text
 from penstock.sql.duckdb_dialect.functions import Call, Written
 from penstock.sql.duckdb_dialect.repeated_values import once
@@ -76,7 +78,8 @@ def _part(call: Call) -> str:
     parts = _DATE_PARTS if kind == "date" else _DATE_PARTS | _TIME_PARTS
     if part not in parts:
         raise call.refused(f"{part!r}")
-    return f"CAST({parts[part].format(call.values[1])} AS {call.result.spark})"
+    made = f"CAST({{}} AS {call.result.spark})"
+    return once(call.values[1], lambda v: in_years(v, made.format(parts[part].format(v))))
 
 
 def _microseconds(value: str) -> str:
@@ -100,6 +103,7 @@ _TRUNCATED = {"year": "YEAR", "quarter": "QUARTER", "month": "MONTH", "week": "W
 
 def _date_trunc(call: Call) -> str:
     part, family = _part_named(call), call.types[1].family
+    call.check_zone()
     if family == "timestamptz":
         if part not in (*_TRUNCATED, "day", "hour", "minute", "second"):
             raise call.refused(f"{part!r}")
@@ -159,21 +163,31 @@ def _moved(sign: str) -> Callable[[Call], str]:
         value, by = call.values
         if call.types[0].family == "interval":
             value, by = by, value
-        moved = f"CAST({value} AS {call.result.spark})"
+        call.check_zone()
+        months, days = "make_ym_interval(0, {i}.months)", "make_dt_interval({i}.days)"
+        rest = f"make_dt_interval(0, 0, 0, CAST({{i}}.microseconds AS DECIMAL(18,0)) / {_SECOND})"
+        parts = [months, days, rest]
+        if call.result.family == "timestamptz" and not _has_one_part(by):
+            raise call.refused("of an interval that is not of months, days or time alone")
 
-        def by_parts(i: str) -> str:
-            return (
-                f"({moved} {sign} make_ym_interval(0, {i}.months) {sign} make_dt_interval({i}.days)"
-                f" {sign} make_dt_interval(0, 0, 0, CAST({i}.microseconds AS DECIMAL(18,0)) / {_SECOND}))"
-            )
+        def text_of_both(v: str, i: str) -> str:
+            moved = f"CAST({v} AS {call.result.spark})"
+            return in_years(v, f"({' '.join([moved, *(f'{sign} {part}' for part in parts)])})".replace("{i}", i))
 
-        return once(by, by_parts)
+        return once(value, lambda v: once(by, lambda i: text_of_both(v, i)))
 
     return text_of
 
 
+def _has_one_part(interval: str) -> bool:
+    """Whether an interval is a constant of one part: of several, DuckDB has an order of its own for times with a zone."""
+    parts = re.findall(r"CAST\((-?\d+) AS", interval)
+    return interval.startswith("named_struct(") and len(parts) == 3 and sum(part != "0" for part in parts) <= 1
+
+
 def _between(call: Call) -> str:
     """The time between two timestamps, in days and the rest."""
+    call.check_zone()
     family = call.types[0].family
     last, first = (once(value, lambda v: microseconds(v, family)) for value in call.values)
     return once(
@@ -196,7 +210,10 @@ def _strftime(call: Call) -> str:
             size = 1 if rest[0] != "%" else 3 if rest[:2] == "%-" else 2
             parts.append(_formatted(rest[:size], v, is_date, call))
             rest = rest[size:]
-        return f"concat({', '.join(parts)})" if parts else f"CASE WHEN {v} IS NOT NULL THEN '' END"
+        if not parts:
+            raise call.refused("with an empty format")
+        joined = f"concat({', '.join(parts)})"
+        return f"CASE WHEN {v} IS NOT NULL THEN {in_years(v, joined)} END"
 
     return once(call.values[place], text_of)
 
@@ -251,17 +268,17 @@ _MOMENTS = ("date", "timestamp", "timestamptz")
 TIMES: dict[str, Written] = {
     **{f"{name}(text,{kind})": _part for name in ("date_part", "datepart") for kind in _MOMENTS},
     **{
-        f"{part}({kind})": f"CAST({way} AS {{type}})"
+        f"{part}({kind})": in_years("{0}", f"CAST({way} AS {{type}})")
         for parts, kinds in ((_DATE_PARTS, _MOMENTS), (_TIME_PARTS, _MOMENTS[1:]))
         for part, way in parts.items()
         for kind in kinds
     },
     **{f"{name}(text,{kind})": _date_trunc for name in ("date_trunc", "datetrunc") for kind in _MOMENTS},
     **{f"{name}(text,{kind},{kind})": _date_diff for name in ("date_diff", "datediff") for kind in _MOMENTS},
-    "+(date,int)": "date_add({0}, CAST({1} AS INT))",
-    "+(int,date)": "date_add({1}, CAST({0} AS INT))",
-    "-(date,int)": "date_sub({0}, CAST({1} AS INT))",
-    "-(date,date)": "CAST(datediff({0}, {1}) AS BIGINT)",
+    "+(date,int)": in_years("{0}", "date_add({0}, CAST({1} AS INT))"),
+    "+(int,date)": in_years("{1}", "date_add({1}, CAST({0} AS INT))"),
+    "-(date,int)": in_years("{0}", "date_sub({0}, CAST({1} AS INT))"),
+    "-(date,date)": in_years("{0}", in_years("{1}", "CAST(datediff({0}, {1}) AS BIGINT)")),
     **{f"-({kind},{kind})": _between for kind in ("timestamp", "timestamptz")},
     **{f"{sign}({kind},interval)": _moved(sign) for sign in "+-" for kind in _MOMENTS},
     **{f"+(interval,{kind})": _moved("+") for kind in _MOMENTS},
@@ -283,7 +300,7 @@ TIMES: dict[str, Written] = {
         for kind in _MOMENTS
     },
     "make_date(int,int,int)": "make_date(CAST({0} AS INT), CAST({1} AS INT), CAST({2} AS INT))",
-    "to_timestamp(double)": "timestamp_micros(CAST({0} * 1000000 AS BIGINT))",
+    "to_timestamp(double)": "timestamp_micros(CAST(rint({0} * 1000000) AS BIGINT))",
     **{f"{name}()": "current_timestamp()" for name in ("now", "get_current_timestamp", "transaction_timestamp")},
     **{f"{name}()": "current_date()" for name in ("current_date", "today")},
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,9 @@ SETTINGS = {
     "spark.sql.storeAssignmentPolicy": "ANSI",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.legacy.statisticalAggregate": "false",
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
 }
 
 
@@ -53,7 +57,7 @@ def translated(
         plan = duck.plan(f"SELECT * FROM ({ready}) AS q")
         names = duck.columns(ready)
         try:
-            rows = Relations(Expressions(duck.calculate), duck.relation).rows(plan)
+            rows = Relations(Expressions(duck.calculate, is_fixed(zone)), duck.relation).rows(plan)
             kinds = [type_of(one) for one in plan["expressions"]]
             items = ", ".join(f"q.c{place} AS {spark_quoted(name)}" for place, name in enumerate(names))
         except UntranslatableError as error:
@@ -61,6 +65,14 @@ def translated(
                 f"{what} has {error}, which Penstock does not translate from DuckDB's SQL to Spark's: {shown or sql}"
             ) from None
     return Translation(f"SELECT {items} FROM ({rows.sql}) q", tuple(zip(names, kinds, strict=True)))
+
+
+def is_fixed(zone: str) -> bool:
+    """Whether the clocks of a time zone never change."""
+    return (
+        zone in ("UTC", "Z", "GMT", "Etc/UTC", "Etc/GMT")
+        or re.fullmatch(r"(Etc/)?(GMT|UTC)?[+-][\d:]+", zone) is not None
+    )
 
 
 def translated_expression(
@@ -71,7 +83,7 @@ def translated_expression(
         duck.add(_ARGUMENTS, arguments)
         plan = duck.plan(duck.bound(f"SELECT {sql} FROM {_ARGUMENTS}"))
         try:
-            return _expression(plan, Expressions(duck.calculate))
+            return _expression(plan, Expressions(duck.calculate, is_fixed(zone)))
         except UntranslatableError as error:
             raise _refused(what, error, shown) from None
 

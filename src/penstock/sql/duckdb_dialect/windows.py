@@ -55,6 +55,8 @@ def window_text(node: Node, expressions: Expressions, columns: Sequence[str]) ->
     if kind in _VALUES:
         values = expressions.texts(node["children"][:1], columns)
         values += [str(_constant(child)) for child in node["children"][1:]]
+        if any(_constant(child) < 1 for child in node["children"][1:]):
+            raise UntranslatableError("nth_value of a place below 1")
         over = _window(node, expressions, columns, frame=True, ordered=True)
         return f"{_VALUES[kind]}({', '.join(values)}){_nulls(node)} OVER ({over})"
     if kind == "WINDOW_AGGREGATE":

@@ -1,5 +1,6 @@
 package penstock.sql;
 
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
@@ -47,8 +48,12 @@ class LakeMacros extends AbstractPartialFunction {
     ArrayList path = new ArrayList();
     for (int i = call.nameParts().size() > 1 ? 1 : 0; i < call.nameParts().size(); i++) path.add(call.nameParts().apply(i));
     Boolean qualified = Boolean.valueOf(call.nameParts().size() > 1);
+    boolean plain = !call.isDistinct() && call.filter().isEmpty();
     Object found = Lakes.answer(catalog.lake(), new Object[] {"is_macro", path, qualified});
     if (!((Boolean) found).booleanValue()) return call;
+    if (!plain) {
+      throw Lakes.raised(new LakeException("", "a macro's call takes neither DISTINCT nor FILTER; write them in the macro"));
+    }
     ArrayList words = new ArrayList();
     ArrayList values = new ArrayList();
     for (int i = 0; i < call.arguments().size(); i++) {
@@ -58,7 +63,8 @@ class LakeMacros extends AbstractPartialFunction {
       values.add(named ? ((NamedArgumentExpression) argument).value() : argument);
     }
     Call function = new Call(session, catalog.lake(), catalog.name(), path, words);
-    String name = "_penstock_macro_" + catalog.lake() + "_" + Lakes.json(path).hashCode() + "_" + words.hashCode();
+    String told = catalog.lake() + catalog.name() + Lakes.json(path) + Lakes.json(words);
+    String name = "_penstock_macro_" + new java.math.BigInteger(1, told.getBytes(StandardCharsets.UTF_8)).toString(36);
     session.sessionState().functionRegistry().createOrReplaceTempFunction(name, function, "scala_udf");
     ArrayList own = new ArrayList();
     own.add(name);
