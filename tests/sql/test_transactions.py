@@ -165,9 +165,8 @@ def test_schema_evolution_that_fails_alters_nothing(lake: Lake, sql: Sql) -> Non
     with lake.transaction():
         sql("EXPLAIN INSERT WITH SCHEMA EVOLUTION INTO sales.t BY NAME SELECT 1 AS a, 2 AS explained")
         with pytest.raises(Exception, match="boom"):
-            sql(
-                "INSERT WITH SCHEMA EVOLUTION INTO sales.t BY NAME SELECT 1 AS a, CAST(raise_error('boom') AS INT) AS failed"
-            )
+            failing = "CAST(raise_error('boom') AS INT) AS failed"
+            sql(f"INSERT WITH SCHEMA EVOLUTION INTO sales.t BY NAME SELECT 1 AS a, {failing}")
         sql("INSERT WITH SCHEMA EVOLUTION INTO sales.t BY NAME SELECT 1 AS a, 3 AS b")
         assert sql("SELECT * FROM sales.t") == [(1, 3)]
     assert lake.table("t").read().columns == ["a", "b"]

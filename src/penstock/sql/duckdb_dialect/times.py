@@ -180,7 +180,7 @@ def _moved(sign: str) -> Callable[[Call], str]:
 
 
 def _has_one_part(interval: str) -> bool:
-    """Whether an interval is a constant of one part: DuckDB adds several in an order of its own to times with a zone."""
+    """Whether an interval is a constant of one part: DuckDB has an order of its own for several."""
     parts = re.findall(r"CAST\((-?\d+) AS", interval)
     return interval.startswith("named_struct(") and len(parts) == 3 and sum(part != "0" for part in parts) <= 1
 
