@@ -164,8 +164,8 @@ def test_schema_evolution_that_fails_alters_nothing(lake: Lake, sql: Sql) -> Non
     sql("CREATE TABLE sales.t (a INT)")
     with lake.transaction():
         sql("EXPLAIN INSERT WITH SCHEMA EVOLUTION INTO sales.t BY NAME SELECT 1 AS a, 2 AS explained")
+        failing = "CAST(raise_error('boom') AS INT) AS failed"
         with pytest.raises(Exception, match="boom"):
-            failing = "CAST(raise_error('boom') AS INT) AS failed"
             sql(f"INSERT WITH SCHEMA EVOLUTION INTO sales.t BY NAME SELECT 1 AS a, {failing}")
         sql("INSERT WITH SCHEMA EVOLUTION INTO sales.t BY NAME SELECT 1 AS a, 3 AS b")
         assert sql("SELECT * FROM sales.t") == [(1, 3)]

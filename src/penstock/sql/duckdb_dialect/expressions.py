@@ -15,11 +15,13 @@ from penstock.sql.duckdb_dialect.bound_types import (
 )
 from penstock.sql.duckdb_dialect.casts import cast_text
 from penstock.sql.duckdb_dialect.constants import Calculate, folded, literal
-from penstock.sql.duckdb_dialect.functions import NUMBERS, TEXTS, Call, function_text
+from penstock.sql.duckdb_dialect.functions import Call, function_text
 from penstock.sql.duckdb_dialect.nested_values import ANY_TYPES, NESTED
+from penstock.sql.duckdb_dialect.numbers import NUMBERS
 from penstock.sql.duckdb_dialect.patterns import PATTERNS
 from penstock.sql.duckdb_dialect.plan_keys import check_keys
 from penstock.sql.duckdb_dialect.repeated_values import fresh_name
+from penstock.sql.duckdb_dialect.texts import TEXTS
 from penstock.sql.duckdb_dialect.times import TIMES
 
 _TABLES = (NUMBERS, TEXTS, TIMES, PATTERNS, NESTED)

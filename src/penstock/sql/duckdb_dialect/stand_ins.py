@@ -12,9 +12,10 @@ from typing import Any, Protocol
 import duckdb
 
 from penstock.ducklake.model.names import DEFAULT_SCHEMA
-from penstock.ducklake.model.objects import Macro, MacroImplementation
+from penstock.ducklake.model.objects import Macro, MacroImplementation, MacroParameter
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column
+from penstock.schema.types import parse_type
 from penstock.sql.duckdb_dialect.bound_types import Node
 from penstock.sql.duckdb_dialect.syntax import (
     called_functions,
@@ -30,6 +31,7 @@ DIALECT = "duckdb"
 _PLACEHOLDER = "{DUCKLAKE_CATALOG}"  # how the extension writes the lake's own name into views
 _TAKEN = ("memory", "system", "temp")
 _OWN = "penstock_lake"
+_UNKNOWN = "unknown"  # the type of a parameter that is told none
 
 
 @dataclass(frozen=True)
@@ -204,12 +206,7 @@ class StandIns:
                     self._run(macro.schema, f"CREATE MACRO {self._name(macro.schema, macro.name)}{bodies}")
 
     def _body(self, way: MacroImplementation) -> str:
-        parameters = ", ".join(
-            duckdb_quoted(one.name)
-            + (f" {one.type_name}" if one.type_name else "")
-            + (f" := {one.default}" if one.default else "")
-            for one in map(_Parameter.of, way.parameters)
-        )
+        parameters = ", ".join(map(_parameter, way.parameters))
         if way.type == "table":
             return f"({parameters}) AS TABLE {self._prepared(tree_of(way.sql), DEFAULT_SCHEMA, own_names=True)}"
         tree = tree_of(f"SELECT {way.sql}")
@@ -229,24 +226,20 @@ class StandIns:
             raise InvalidError(f"DuckDB cannot bind {statement!r}: {str(error).splitlines()[0]}") from None
 
 
-@dataclass(frozen=True)
-class _Parameter:
-    name: str
-    type_name: str | None
-    default: str | None
+def _parameter(parameter: MacroParameter) -> str:
+    """A parameter as CREATE MACRO writes it, with its type and its default, where it has them."""
+    parts = [duckdb_quoted(parameter.name)]
+    if parameter.type != _UNKNOWN:
+        parts.append(_type(parameter.type))
+    if parameter.default_value not in (None, "NULL"):
+        kind = parameter.default_value_type or _UNKNOWN
+        value = text_literal(parameter.default_value or "")
+        parts.append(f":= CAST({value} AS {'VARCHAR' if kind == _UNKNOWN else _type(kind)})")
+    return " ".join(parts)
 
-    @staticmethod
-    def of(parameter: Any) -> _Parameter:
-        from penstock.schema.types import parse_type
 
-        def named(name: str | None) -> str | None:
-            return None if name in (None, "unknown") else duckdb_type(Column(0, "", parse_type(str(name)), 0))
-
-        default = None
-        if parameter.default_value not in (None, "NULL"):
-            kind = named(parameter.default_value_type) or "VARCHAR"
-            default = f"CAST({text_literal(parameter.default_value)} AS {kind})"
-        return _Parameter(parameter.name, named(parameter.type), default)
+def _type(name: str) -> str:
+    return duckdb_type(Column(0, "", parse_type(name), 0))
 
 
 def _selecting(expression: Node) -> Node:
