@@ -31,6 +31,14 @@ SETUP = (
 
 # Over the rows of `t`, each beside the row's id.
 EXPRESSIONS = (
+    "f / 2",
+    "ceil(f)",
+    "floor(f)",
+    "round(f)",
+    "st['x']",
+    "n::boolean",
+    "f + 1",
+    "f::double",
     "CASE WHEN i < 100 THEN i + 1 END",
     "CASE WHEN i BETWEEN -9 AND 9 THEN i * j END",
     "i / j",

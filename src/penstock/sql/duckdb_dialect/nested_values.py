@@ -161,7 +161,7 @@ def _of_one_kind(names: tuple[str, ...], way: Callable[[Call], str]) -> dict[str
 NESTED: dict[str, Written] = {
     **_of_one_kind(("list_value", "list_pack", "unpivot_list"), _list),
     **_by_names(("list_value",), "", "CAST(array() AS {type})"),
-    "struct_extract(struct,text)": _field,
+    **_by_names(("struct_extract", "array_extract"), "struct,text", _field),
     **_by_names(("array_extract", "list_extract", "list_element"), "list,int", _element),
     **_by_names(("array_extract",), "text,int", _letter),
     **_by_names(("array_slice", "list_slice"), "list,int,int", _slice),

@@ -93,6 +93,15 @@ def _ceiling(value: str) -> str:
     return once(value, lambda v: f"(- {_floor(f'(- {v})')})")
 
 
+def _nearest(value: str) -> str:
+    return once(value, lambda v: f"({half_away(v)})")
+
+
+def _of_float(way: Callable[[str], str]) -> Callable[[Call], str]:
+    """A whole number next to a FLOAT, by way of DOUBLE, which holds it too."""
+    return lambda call: f"CAST({way(f'CAST({call.values[0]} AS DOUBLE)')} AS FLOAT)"
+
+
 def _rounded(call: Call) -> str:
     """A DOUBLE rounded to digits, by multiplication, as DuckDB does it."""
     digits = constant_number(call.nodes[1])
@@ -153,11 +162,15 @@ NUMBERS: dict[str, Written] = {
     **{f"{name}(double)": lambda call: _ceiling(call.values[0]) for name in ("ceil", "ceiling")},
     **{f"{name}(decimal)": "CAST(ceil({0}) AS {type})" for name in ("ceil", "ceiling")},
     "floor(double)": lambda call: _floor(call.values[0]),
+    **{
+        f"{name}(float)": _of_float(way)
+        for name, way in (("floor", _floor), ("ceil", _ceiling), ("ceiling", _ceiling), ("round", _nearest))
+    },
     "floor(decimal)": "CAST(floor({0}) AS {type})",
     "trunc(double)": lambda call: once(
         call.values[0], lambda v: f"CASE WHEN {v} < 0 THEN {_ceiling(v)} ELSE {_floor(v)} END"
     ),
-    "round(double)": lambda call: once(call.values[0], lambda v: f"({half_away(v)})"),
+    "round(double)": lambda call: _nearest(call.values[0]),
     "round(decimal)": "CAST(round({0}, 0) AS {type})",
     "round(int)": "{0}",
     "round(double,int)": _rounded,
