@@ -58,9 +58,7 @@ def _cast(value: str, source: BoundType, target: BoundType, try_cast: bool) -> s
             return _to_text(value, source)
         case "bool", "int" | "huge" | "float" | "double" | "decimal":
             return _plain(value, target, try_cast)
-        case (("int" | "unsigned" | "huge"), "bool"):
-            return f"({value} <> 0)"
-        case (("float" | "double"), "bool"):
+        case (("int" | "unsigned" | "huge" | "float" | "double" | "decimal"), "bool"):
             return f"({value} <> 0)"
     if source.family in _NUMBERS and target.family in _NUMBERS:
         return _number(value, source, target, try_cast)

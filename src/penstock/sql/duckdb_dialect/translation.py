@@ -61,9 +61,7 @@ def translated(
             kinds = [type_of(one) for one in plan["expressions"]]
             items = ", ".join(f"q.c{place} AS {spark_quoted(name)}" for place, name in enumerate(names))
         except UntranslatableError as error:
-            raise UnsupportedError(
-                f"{what} has {error}, which Penstock does not translate from DuckDB's SQL to Spark's: {shown or sql}"
-            ) from None
+            raise _refused(what, error, shown or sql) from None
     return Translation(f"SELECT {items} FROM ({rows.sql}) q", tuple(zip(names, kinds, strict=True)))
 
 
