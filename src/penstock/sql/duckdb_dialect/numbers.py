@@ -39,15 +39,16 @@ def _negated(call: Call) -> str:
 
 def _divided(call: Call) -> str:
     value, divisor = call.values
+    kind = call.result.spark  # Spark divides FLOATs as DOUBLE
     if constant_number(call.nodes[1]):
-        return f"({value} / {divisor})"
+        return f"CAST({value} / {divisor} AS {kind})"
 
     def text_of(a: str, b: str) -> str:
         sign = f"(CASE WHEN CAST({b} AS STRING) = '-0.0' THEN -1 ELSE 1 END * signum({a}))"
         infinite = f"{sign} * CAST('Infinity' AS {call.result.spark})"
         undefined = f"CAST('NaN' AS {call.result.spark})"
         zero = f"CASE WHEN {a} = 0 OR isnan({a}) THEN {undefined} ELSE CAST({infinite} AS {call.result.spark}) END"
-        return f"CASE WHEN {b} <> 0 THEN {a} / {b} WHEN {a} IS NOT NULL AND {b} IS NOT NULL THEN {zero} END"
+        return f"CASE WHEN {b} <> 0 THEN CAST({a} / {b} AS {kind}) WHEN {a} IS NOT NULL AND {b} IS NOT NULL THEN {zero} END"
 
     return once(value, lambda a: once(divisor, lambda b: f"({text_of(a, b)})"))
 
@@ -55,7 +56,7 @@ def _divided(call: Call) -> str:
 def _whole_division(call: Call) -> str:
     value, divisor = call.values
     if call.result.family in ("float", "double"):
-        return once(divisor, lambda b: f"CASE WHEN {b} <> 0 THEN {value} / {b} END")
+        return once(divisor, lambda b: f"CASE WHEN {b} <> 0 THEN CAST({value} / {b} AS {call.result.spark}) END")
     if call.result.family != "int":
         raise call.refused()
     made = f"CAST({value} div {divisor} AS {call.result.spark})"
