@@ -15,7 +15,6 @@ from pyspark.sql import types as T  # noqa: N812
 from penstock.spark.expressions import spark_quoted
 from penstock.spark.java_classes import java_class
 from penstock.spark.jvm import can_change_sessions, catalyst_column, catalyst_expression, in_session_with
-from penstock.storage.parquet.ended_tasks import check_task
 
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -139,10 +138,7 @@ def with_decimals(batch: pa.RecordBatch, decimals: Decimals) -> pa.RecordBatch:
 
 
 def in_batches_of(rows: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join batches until each has at least so many rows, but for the last, and for wide ones.
-
-    An input that ends because its task has ended raises a TaskEndedError.
-    """
+    """Join batches until each has at least so many rows, but for the last, and for wide ones."""
     gathered: list[pa.RecordBatch] = []
     count = size = 0
     for batch in batches:
@@ -152,7 +148,6 @@ def in_batches_of(rows: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         if count >= rows or size >= _GATHERED_BYTES:
             yield _joined(gathered)
             gathered, count, size = [], 0, 0
-    check_task()
     if gathered:
         yield _joined(gathered)
 

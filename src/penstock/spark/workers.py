@@ -42,7 +42,9 @@ def _for_any_python(job: Mapping) -> Mapping:
                 raise
             python = f"{sys.executable} ({'.'.join(map(str, sys.version_info[:3]))})"
             raise RuntimeError(f"{lacks}: {python} has no module '{error.name}'; set PYSPARK_PYTHON") from None
-        yield from unpacked(batches)
+        from penstock.storage.ended_tasks import complete
+
+        yield from unpacked(complete(batches))
 
     return call
 

@@ -17,9 +17,9 @@ from penstock.schema.columns import Column
 from penstock.schema.types import parse_type
 from penstock.spark.write_job import WriteJob
 from penstock.storage.duckdb_files import connect_duckdb
+from penstock.storage.ended_tasks import TaskEndedError
 from penstock.storage.parquet import FileOptions, WritePlan, write_files
 from penstock.storage.parquet.duckdb_copy import copy_rows
-from penstock.storage.parquet.ended_tasks import TaskEndedError
 from support.catalogs import Catalog
 from support.writing import attached, files_of
 

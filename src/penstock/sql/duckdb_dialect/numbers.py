@@ -48,7 +48,8 @@ def _divided(call: Call) -> str:
         infinite = f"{sign} * CAST('Infinity' AS {call.result.spark})"
         undefined = f"CAST('NaN' AS {call.result.spark})"
         zero = f"CASE WHEN {a} = 0 OR isnan({a}) THEN {undefined} ELSE CAST({infinite} AS {call.result.spark}) END"
-        return f"CASE WHEN {b} <> 0 THEN CAST({a} / {b} AS {kind}) WHEN {a} IS NOT NULL AND {b} IS NOT NULL THEN {zero} END"
+        known = f"{a} IS NOT NULL AND {b} IS NOT NULL"
+        return f"CASE WHEN {b} <> 0 THEN CAST({a} / {b} AS {kind}) WHEN {known} THEN {zero} END"
 
     return once(value, lambda a: once(divisor, lambda b: f"({text_of(a, b)})"))
 

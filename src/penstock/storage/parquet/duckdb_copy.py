@@ -15,8 +15,8 @@ from penstock.errors import PenstockError
 from penstock.schema.columns import Column
 from penstock.storage.duckdb_files import enable_decryption
 from penstock.storage.duckdb_sql import text_literal
+from penstock.storage.ended_tasks import check_task
 from penstock.storage.filesystems import delete_file, make_directory, upload_file
-from penstock.storage.parquet.ended_tasks import check_task
 from penstock.storage.parquet.options import FileOptions
 from penstock.storage.paths import is_local
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from penstock.errors import InvalidError
 from penstock.schema.statistics import WrittenFile
+from penstock.storage.ended_tasks import check_task
 from penstock.storage.filesystems import delete_file, list_files
 from penstock.storage.parquet.duckdb_writer import DuckDBFile
-from penstock.storage.parquet.ended_tasks import check_task
 from penstock.storage.parquet.files import ArrowFile, OpenFile, PartitionValues
 from penstock.storage.parquet.names import is_of_write
 from penstock.storage.parquet.partitions import sort_rows, split_by_partition

@@ -5,6 +5,10 @@ from __future__ import annotations
 import select
 import sys
 import threading
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+Rows = TypeVar("Rows")
 
 
 class TaskEndedError(Exception):
@@ -25,6 +29,12 @@ def check_task() -> None:
     poll.register(connection, select.POLLRDHUP)  # bytes that are not read yet do not hide it
     if poll.poll(0):
         raise TaskEndedError("Spark has ended the task that this worker writes files for")
+
+
+def complete(rows: Iterable[Rows]) -> Iterator[Rows]:
+    """All rows of a task, and an error where they end only because the task did."""
+    yield from rows
+    check_task()
 
 
 def _connection() -> int | None:
