@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from penstock.ducklake.attachment import Attachment
@@ -51,11 +52,10 @@ class Transactions:
 
     def ends(self, token: str, committed: bool) -> None:
         """They work for it no more; what Spark has cached of the lake is read again if something was committed."""
-        if self.spark.sparkContext._jsc is None:  # Spark has stopped
-            return
-        sql_class(self.spark, "Lakes").work(self.lake_id, None)
-        if committed:
-            sql_class(self.spark, "LakeCache").refresh(self.spark._jsparkSession, self.lake_id)
+        with suppress(Py4JError, AttributeError):  # Spark may have stopped; what is committed stays so
+            sql_class(self.spark, "Lakes").work(self.lake_id, None)
+            if committed:
+                sql_class(self.spark, "LakeCache").refresh(self.spark._jsparkSession, self.lake_id)
 
 
 def door_to(lake: DuckLake) -> Door:

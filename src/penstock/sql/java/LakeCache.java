@@ -19,7 +19,7 @@ public final class LakeCache {
       LogicalPlan plan = (LogicalPlan) plans.get(i);
       try {
         manager.recacheByPlan(session, plan);
-      } catch (RuntimeException e) {
+      } catch (Exception e) {
         manager.uncacheQuery(session, plan, true, false);
       }
     }
