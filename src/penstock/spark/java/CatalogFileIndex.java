@@ -1,6 +1,7 @@
 package penstock;
 
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
@@ -27,6 +28,7 @@ public class CatalogFileIndex implements FileIndex {
   private static final String FIELD = "\u001f";
   private static final String NULL = "\u0000";
   private static final String FAILED = "\u0001";
+  private static final int KEPT = 2;
 
   private Function planner;
   private StructType constants;
@@ -38,8 +40,7 @@ public class CatalogFileIndex implements FileIndex {
   private boolean readInPython;
   private String given;
   private String told;
-  private String asked;
-  private String chosen;
+  private Map answers = new LinkedHashMap(); // of Python's, by filters; those that are made of this one share them
 
   // py4j cannot pass a Python proxy to a reflective constructor, so the fields arrive here.
   public CatalogFileIndex init(Function planner, StructType constants, Map derived, long sizeInBytes, String description) {
@@ -91,6 +92,7 @@ public class CatalogFileIndex implements FileIndex {
     copy.leader = leader;
     copy.follower = follower;
     copy.readInPython = readInPython;
+    copy.answers = answers;
     return copy;
   }
 
@@ -123,13 +125,15 @@ public class CatalogFileIndex implements FileIndex {
     return seq(directories);
   }
 
-  /** What Python answers to filters; the last answer is kept, as EXPLAIN and Spark ask the same. */
-  private synchronized String choose(String filters) {
-    if (!filters.equals(asked)) {
-      chosen = (String) planner.apply(filters);
-      asked = chosen.startsWith(FAILED) ? null : filters;
+  /** What Python answers to filters; the last answers are kept, as Spark tells a plan, and then runs it. */
+  private String choose(String filters) {
+    synchronized (answers) {
+      String known = (String) answers.remove(filters);
+      if (known == null) known = (String) planner.apply(filters);
+      if (!known.startsWith(FAILED)) answers.put(filters, known);
+      if (answers.size() > KEPT) answers.remove(answers.keySet().iterator().next());
+      return known;
     }
-    return chosen;
   }
 
   /** Spark leaves the filters on constants alone to the index, and does not test them again. */

@@ -2,7 +2,9 @@ package penstock;
 
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.LeftAnti$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
@@ -48,7 +50,7 @@ public class FollowFilters extends Rule {
     LogicalPlan at = top;
     AttributeSet needed = null;
     while (true) {
-      if (at instanceof Filter) conditions.add(((Filter) at).condition());
+      if (at instanceof Filter) split(((Filter) at).condition(), conditions);
       else if (at instanceof Project) conditions.clear();
       else break;
       if (at instanceof Project) needed = at.references();
@@ -67,6 +69,16 @@ public class FollowFilters extends Rule {
         scala.jdk.javaapi.CollectionConverters.asScala((List) conditions).toSeq(), index.derived(),
         mapped ? columns(needed) : null);
     return found;
+  }
+
+  /** What must all be true, one by one, as Spark hands it to an index: so that both ask the same. */
+  private static void split(Expression condition, List all) {
+    if (condition instanceof And) {
+      split(((And) condition).left(), all);
+      split(((And) condition).right(), all);
+    } else {
+      all.add(condition);
+    }
   }
 
   private static Seq columns(AttributeSet needed) { return needed == null ? null : needed.toSeq(); }
