@@ -1,7 +1,6 @@
 package penstock;
 
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
@@ -28,7 +27,6 @@ public class CatalogFileIndex implements FileIndex {
   private static final String FIELD = "\u001f";
   private static final String NULL = "\u0000";
   private static final String FAILED = "\u0001";
-  private static final int KEPT = 2;
 
   private Function planner;
   private StructType constants;
@@ -40,7 +38,9 @@ public class CatalogFileIndex implements FileIndex {
   private boolean readInPython;
   private String given;
   private String told;
-  private Map answers = new LinkedHashMap(); // of Python's, by filters; those that are made of this one share them
+  private String asked;
+  private String answer;
+  private String shown;
 
   // py4j cannot pass a Python proxy to a reflective constructor, so the fields arrive here.
   public CatalogFileIndex init(Function planner, StructType constants, Map derived, long sizeInBytes, String description) {
@@ -92,7 +92,6 @@ public class CatalogFileIndex implements FileIndex {
     copy.leader = leader;
     copy.follower = follower;
     copy.readInPython = readInPython;
-    copy.answers = answers;
     return copy;
   }
 
@@ -108,7 +107,7 @@ public class CatalogFileIndex implements FileIndex {
 
   /** One call into Python: the filters as JSON in; a record a file out, of its URI, its size and its constants. */
   public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
-    String chosen = choose(given != null ? given : FilterText.all(dataFilters, derived));
+    String chosen = choose(given != null ? given : FilterText.all(dataFilters, derived), false);
     if (chosen.startsWith(FAILED)) throw new PlanningException(chosen.substring(1));
     BasePredicate[] onConstants = predicates(partitionFilters);
     ArrayList directories = new ArrayList();
@@ -125,15 +124,21 @@ public class CatalogFileIndex implements FileIndex {
     return seq(directories);
   }
 
-  /** What Python answers to filters; the last answers are kept, as Spark tells a plan, and then runs it. */
-  private String choose(String filters) {
-    synchronized (answers) {
-      String known = (String) answers.remove(filters);
-      if (known == null) known = (String) planner.apply(filters);
-      if (!known.startsWith(FAILED)) answers.put(filters, known);
-      if (answers.size() > KEPT) answers.remove(answers.keySet().iterator().next());
-      return known;
-    }
+  /**
+   * What Python answers to filters. Spark tells a plan before it runs it: the answer to the one is kept for the other, and
+   * no longer, as Python has to notice what was changed meanwhile.
+   */
+  private synchronized String choose(String filters, boolean keep) {
+    String files = filters.equals(asked) ? answer : (String) planner.apply(filters);
+    boolean failed = files.startsWith(FAILED);
+    asked = keep && !failed ? filters : null;
+    answer = keep && !failed ? files : null;
+    if (!failed) shown = description + counted(files.isEmpty() ? 0 : files.split(RECORD, -1).length);
+    return files;
+  }
+
+  private String counted(int files) {
+    return ", " + files + (description.endsWith(" before pruning") ? " after it" : " files");
   }
 
   /** Spark leaves the filters on constants alone to the index, and does not test them again. */
@@ -194,12 +199,10 @@ public class CatalogFileIndex implements FileIndex {
   /** No paths: EXPLAIN prints them, so that it tells the table, its snapshot, and how many files are read. */
   public Seq rootPaths() {
     String filters = given != null ? given : told;
-    String files = filters == null ? FAILED : choose(filters);
-    int count = files.isEmpty() ? 0 : files.split(RECORD, -1).length;
-    ArrayList shown = new ArrayList();
-    String told = ", " + count + (description.endsWith(" before pruning") ? " after it" : " files");
-    shown.add(new Path((String) null, (String) null, files.startsWith(FAILED) ? description : description + told));
-    return seq(shown);
+    if (shown == null && filters != null) choose(filters, true);
+    ArrayList one = new ArrayList();
+    one.add(new Path((String) null, (String) null, shown == null ? description : shown));
+    return seq(one);
   }
 
   public String[] inputFiles() { return new String[0]; }
