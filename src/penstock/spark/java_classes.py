@@ -32,11 +32,6 @@ def java_class(spark: SparkSession, name: str) -> Any:
     return getattr(spark._jvm, name)
 
 
-def current_thread(spark: SparkSession) -> int:
-    """The number of the JVM's thread that works for this one."""
-    return int(java_class(spark, "java.lang.Thread").currentThread().getId())
-
-
 def class_loader(spark: SparkSession, package: str, names: tuple[str, ...]) -> Any:
     """The class loader that finds the classes of a package of sources, compiled if they were not yet."""
     gateway: Any = spark.sparkContext._gateway

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.ducklake.attachment import Attachment
@@ -20,7 +20,7 @@ from penstock.spark.expressions import spark_quoted
 from penstock.spark.schemas import columns_of
 from penstock.spark.versions import session_time_zone
 from penstock.sql.duckdb_dialect.stand_ins import DIALECT, Source, StoredView
-from penstock.sql.duckdb_dialect.translation import Translation, translated
+from penstock.sql.duckdb_dialect.translation import SETTINGS, Translation, translated
 from penstock.sql.shown_objects import find_info
 from penstock.sql.view_columns import aliases_of
 
@@ -93,9 +93,29 @@ def translated_query(
     lake: DuckLake, catalog: str, session: Any, sql: str, what: str, *,
     args: Mapping[str, Any] | Sequence[Any] | None = None, shown: str | None = None,
 ) -> Translation:  # fmt: skip
-    """A query of DuckDB's over a lake, in Spark's SQL; `shown` is its text in errors, if that is another."""
+    """A query of DuckDB's over a lake, in Spark's SQL; `shown` is its text in errors, if that is another.
+
+    The session is one of the caller's own, which gets the settings that the SQL is written for.
+    """
+    for key, value in SETTINGS.items():
+        session.conf().set(key, value)
     known = LakeObjects(lake, catalog, session)
     return translated(sql, known, catalog, session_time_zone(lake.spark), what, args=args, shown=shown)
+
+
+def translated_frame(
+    lake: DuckLake,
+    catalog: str,
+    session: Any,
+    sql: str,
+    what: str,
+    args: Mapping[str, Any] | Sequence[Any] | None = None,
+) -> DataFrame:
+    """The rows of a query of DuckDB's, in a session of the caller's own."""
+    translation = translated_query(lake, catalog, session, sql, what, args=args)
+    frame = SparkSession(lake.spark.sparkContext, session).sql(translation.sql)
+    check_types(lake.spark, str(frame._jdf.schema().json()), translation, what)
+    return frame
 
 
 def check_types(spark: SparkSession, schema: str, translation: Translation, what: str) -> None:

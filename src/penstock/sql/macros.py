@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.ducklake.catalog.objects import same_name
@@ -19,8 +18,8 @@ from penstock.spark.versions import session_time_zone
 from penstock.sql.bridge import items_of
 from penstock.sql.duckdb_dialect.stand_ins import Source
 from penstock.sql.duckdb_dialect.syntax import duckdb_literal
-from penstock.sql.duckdb_dialect.translation import SETTINGS, translated_expression
-from penstock.sql.duckdb_queries import LakeObjects, check_types, translated_query
+from penstock.sql.duckdb_dialect.translation import translated_expression
+from penstock.sql.duckdb_queries import LakeObjects, translated_frame
 from penstock.sql.sessions import session_in_lake
 from penstock.storage.duckdb_sql import duckdb_quoted, duckdb_type, text_literal
 
@@ -88,13 +87,8 @@ class Macros:
         what = f"macro {macro.schema}.{macro.name}"
         arguments = _arguments(names, [duckdb_literal(value) for value in values])
         session = session_in_lake(self._lake.spark, catalog, self._id, DEFAULT_SCHEMA)
-        for key, value in SETTINGS.items():
-            session.conf().set(key, value)
         query = f"FROM {duckdb_quoted(macro.schema)}.{duckdb_quoted(macro.name)}({arguments})"
-        translation = translated_query(self._lake, catalog, session, query, what)
-        frame = SparkSession(self._lake.spark.sparkContext, session).sql(translation.sql)
-        check_types(self._lake.spark, str(frame._jdf.schema().json()), translation, what)
-        return query_execution(frame).analyzed()
+        return query_execution(translated_frame(self._lake, catalog, session, query, what)).analyzed()
 
     def _find(self, path: Sequence[str], kind: str) -> Macro | None:
         *schema, name = path

@@ -13,8 +13,7 @@ from penstock.errors import InvalidError
 from penstock.spark.jvm import frame_of_plan, query_execution
 from penstock.sql.bridge import sql_class
 from penstock.sql.duckdb_dialect.stand_ins import DIALECT as DUCKDB
-from penstock.sql.duckdb_dialect.translation import SETTINGS
-from penstock.sql.duckdb_queries import check_types, translated_query
+from penstock.sql.duckdb_queries import translated_frame
 from penstock.sql.registration import door_to
 from penstock.sql.sessions import session_in_lake
 from penstock.sql.views import DIALECT as SPARK
@@ -37,21 +36,11 @@ def lake_query(lake: DuckLake, query: str, args: dict[str, Any] | list[Any] | No
     name = next((name for session, name in door.registered if session is lake.spark), f"{_UNNAMED}{door.id}")
     own = session_in_lake(lake.spark, name, door.id, DEFAULT_SCHEMA)
     if dialect == DUCKDB:
-        return _duckdb_query(lake, query, args, name, own)
+        frame = translated_frame(lake, name, own, query, "the query", args)
+        return frame_of_plan(ClassicDataFrame(frame._jdf, lake.spark), query_execution(frame).analyzed())
     kind = own.sessionState().sqlParser().parsePlan(query).getClass().getSimpleName()
     if kind in _OF_SESSIONS:
         raise InvalidError(f"{query!r} changes the session and not the lake; use spark.sql, which keeps the change")
     frame = SparkSession(lake.spark.sparkContext, own).sql(query, args)
     done = query_execution(frame).commandExecuted()  # a command has run; its plan would run it again
     return frame_of_plan(ClassicDataFrame(frame._jdf, lake.spark), done)
-
-
-def _duckdb_query(
-    lake: DuckLake, query: str, args: dict[str, Any] | list[Any] | None, catalog: str, own: Any
-) -> DataFrame:
-    for key, value in SETTINGS.items():
-        own.conf().set(key, value)
-    translation = translated_query(lake, catalog, own, query, "the query", args=args)
-    frame = SparkSession(lake.spark.sparkContext, own).sql(translation.sql)
-    check_types(lake.spark, str(frame._jdf.schema().json()), translation, "the query")
-    return frame_of_plan(ClassicDataFrame(frame._jdf, lake.spark), query_execution(frame).analyzed())

@@ -74,8 +74,6 @@ class Views:
     def _translated(self, found: View, catalog: str, session: Any) -> str:
         """A view of DuckDB's dialect, in Spark's."""
         what = f"view {found.schema}.{found.name}"
-        for key, value in SETTINGS.items():
-            session.conf().set(key, value)
         query = f"FROM {quoted_name(found.schema, found.name)}"
         translation = translated_query(self._lake, catalog, session, query, what, shown=found.sql)
         schema = self._schema(session, translation.sql)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.spark.expressions import spark_quoted
 from penstock.sql.duckdb_dialect.bound_types import RANGES, BoundType, UntranslatableError
 from penstock.sql.duckdb_dialect.constants import null, text
 from penstock.sql.duckdb_dialect.repeated_values import fresh_name, once
@@ -143,13 +144,9 @@ def _struct(value: str, source: BoundType, target: BoundType, try_cast: bool) ->
         return None
     fields = []
     for name, kind in target.children:
-        inner = cast_text(f"{value}.{_quoted(name)}", ours[name.lower()], kind, try_cast)
+        inner = cast_text(f"{value}.{spark_quoted(name)}", ours[name.lower()], kind, try_cast)
         fields += [text(name), inner]
     return f"CASE WHEN {value} IS NOT NULL THEN named_struct({', '.join(fields)}) END"
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def _from_text(value: str, target: BoundType, try_cast: bool) -> str | None:

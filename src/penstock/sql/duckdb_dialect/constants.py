@@ -41,9 +41,7 @@ def literal(node: Node) -> str:
     value, kind = node["value"], bound_type(node["value"]["type"])
     if value["is_null"]:
         return null(kind)
-    told = value["value"]
-    if isinstance(told, dict) and "upper" in told:
-        told = told["upper"] * 2**64 + told["lower"]
+    told = _number_or_other(value["value"])
     match kind.family:
         case "list":
             items = (literal({"value": item}) for item in told["children"])
@@ -100,9 +98,7 @@ def _duckdb_constant(value: Node) -> str | None:
     kind = bound_type(value["type"])
     if value["is_null"]:
         return f"CAST(NULL AS {kind.duckdb})" if kind.id != "NULL" else "NULL"
-    told = value["value"]
-    if isinstance(told, dict) and "upper" in told:
-        told = told["upper"] * 2**64 + told["lower"]
+    told = _number_or_other(value["value"])
     match kind.family:
         case "decimal":
             told = _decimal_digits(told, kind.scale)
@@ -172,6 +168,12 @@ def constant_number(node: Node) -> float | int | None:
     known = bound_type(node["value"]["type"]).family in ("int", "double")
     value: float | int = node["value"]["value"]
     return value if known else None
+
+
+def _number_or_other(value: Any) -> Any:
+    """A value of a plan, which has 128 bits in two halves."""
+    is_halves = isinstance(value, dict) and "upper" in value
+    return value["upper"] * 2**64 + value["lower"] if is_halves else value
 
 
 def _decimal_digits(value: int, scale: int) -> str:

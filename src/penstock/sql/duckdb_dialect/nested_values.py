@@ -80,18 +80,8 @@ def _position(call: Call) -> str:
 
 
 def _sorted(call: Call) -> str:
-    check_ordered(call.types[0].element)
-    one, other = fresh_name(), fresh_name()
-    order = (
-        f"CASE WHEN {one} IS NULL AND {other} IS NULL THEN 0 WHEN {one} IS NULL THEN 1 WHEN {other} IS NULL THEN -1"
-        f" WHEN {one} < {other} THEN -1 WHEN {one} > {other} THEN 1 ELSE 0 END"
-    )
-    return f"array_sort({call.values[0]}, ({one}, {other}) -> {order})"
-
-
-def _sorted_by(call: Call) -> str:
-    """A list in an order that two constants say, such as 'DESC' and 'NULLS LAST'."""
-    said = [(constant_text(node) or "").upper() for node in call.nodes[1:3]]
+    """A list in the usual order, or in one that two constants say, such as 'DESC' and 'NULLS LAST'."""
+    said = [(constant_text(node) or "").upper() for node in call.nodes[1:3]] or _USUAL
     way, nulls = (usual if word == "ORDER_DEFAULT" else word for word, usual in zip(said, _USUAL, strict=True))
     if way not in ("ASC", "DESC", "ASCENDING", "DESCENDING") or nulls not in ("NULLS LAST", "NULLS FIRST"):
         raise call.refused("in an order that is no constant")
@@ -172,7 +162,7 @@ NESTED: dict[str, Written] = {
     **_with_element(("list_append", "array_append"), "array_append(coalesce({0}, array()), {1})"),
     **_by_names(("list_concat", "list_cat", "array_concat", "array_cat"), "list,list", _concatenated),
     **_by_names(("list_sort", "array_sort"), "list", _sorted),
-    **_by_names(("list_sort", "array_sort"), "list,text,text", _sorted_by),
+    **_by_names(("list_sort", "array_sort"), "list,text,text", _sorted),
     **_by_names(("list_aggr", "list_aggregate", "array_aggr", "array_aggregate"), "list,text", _aggregated),
     "flatten(list)": "flatten(filter({0}, e -> e IS NOT NULL))",
     **{f"{name}(map,{kind})": _map_value for name in ("map_extract_value",) for kind in _KINDS},

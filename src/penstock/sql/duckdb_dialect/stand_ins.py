@@ -21,6 +21,7 @@ from penstock.sql.duckdb_dialect.syntax import (
     called_functions,
     common_tables,
     named_tables,
+    selecting,
     text_of,
     tree_of,
     with_arguments,
@@ -170,7 +171,7 @@ class StandIns:
 
     def _make_older(self, schema: str, name: str, at: Node, node: Node) -> bool:
         """A stand-in of its own for a table as it was: DuckDB's memory has no past."""
-        [[value]] = self.connection.execute(text_of(_selecting(at["expr"]))).fetchall()
+        [[value]] = self.connection.execute(text_of(selecting(at["expr"]))).fetchall()
         source = self.objects.source(schema, name, (at["unit"].upper(), value))
         if source is None:
             raise InvalidError(f"table {schema}.{name} does not exist at {at['unit'].lower()} {value}")
@@ -240,12 +241,6 @@ def _parameter(parameter: MacroParameter) -> str:
 
 def _type(name: str) -> str:
     return duckdb_type(Column(0, "", parse_type(name), 0))
-
-
-def _selecting(expression: Node) -> Node:
-    tree = tree_of("SELECT 1")
-    tree["statements"][0]["node"]["select_list"] = [expression]
-    return tree
 
 
 def _set_zone(connection: duckdb.DuckDBPyConnection, zone: str) -> None:

@@ -47,7 +47,7 @@ def with_exact_doubles(tree: Node) -> Node:
         for item in select["select_list"]:
             changed = any(_is_double(node) or node.get("class") == "PARAMETER" for node in nodes(item))
             if not item["alias"] and item["class"] != "SUBQUERY" and changed:
-                item["alias"] = text_of({**tree, "statements": [_selecting(item)]}).removeprefix("SELECT ")
+                item["alias"] = text_of(selecting(item)).removeprefix("SELECT ")
     for node in list(nodes(tree)):
         if _is_double(node):
             text = {
@@ -70,10 +70,11 @@ def _is_double(node: Node) -> bool:
     return node.get("class") == "CONSTANT" and node["value"]["type"]["id"] == "DOUBLE"
 
 
-def _selecting(item: Node) -> Node:
-    statement: Node = _parsed("SELECT 1")["statements"][0]
-    statement["node"]["select_list"] = [item]
-    return statement
+def selecting(item: Node) -> Node:
+    """The tree of a query of one expression."""
+    tree = _parsed("SELECT 1")
+    tree["statements"][0]["node"]["select_list"] = [item]
+    return tree
 
 
 def nodes(tree: Any) -> Iterator[Node]:
