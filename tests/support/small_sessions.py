@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from py4j.java_gateway import java_import
 from pyspark.sql import SparkSession
 
 from support import effort
@@ -32,15 +31,19 @@ INTERPRETED = {
 }
 
 
-# PySpark asks for them by these names alone: the JVM then looks for each in a dozen packages of 300 JARs.
-_CLASSES = (
-    "org.apache.spark.api.python.PythonUtils",
-    "org.apache.spark.api.python.PythonRDD",
-    "org.apache.spark.api.python.SerDeUtil",
-    "org.apache.spark.api.python.SimplePythonFunction",
-    "org.apache.spark.sql.api.python.PythonSQLUtils",
-    "org.apache.spark.sql.functions",
-)
+# PySpark asks for them with every column and every job, by these names, and the JVM then looks for the short ones in a
+# dozen packages of 300 JARs.
+_CLASSES = {
+    "PythonUtils": "org.apache.spark.api.python.PythonUtils",
+    "PythonRDD": "org.apache.spark.api.python.PythonRDD",
+    "SerDeUtil": "org.apache.spark.api.python.SerDeUtil",
+    "SimplePythonFunction": "org.apache.spark.api.python.SimplePythonFunction",
+    "PythonSQLUtils": "org.apache.spark.sql.api.python.PythonSQLUtils",
+    "functions": "org.apache.spark.sql.functions",
+    "org.apache.spark.sql.functions": "org.apache.spark.sql.functions",
+    "org.apache.spark.sql.classic.SparkSession": "org.apache.spark.sql.classic.SparkSession",
+}
+_METHODS = (("functions", "col"), ("functions", "lit"), ("PythonUtils", "toSeq"))
 
 
 def shared_settings() -> dict[str, str]:
@@ -54,9 +57,12 @@ def cluster() -> str:
 
 
 def name_classes(spark: SparkSession) -> None:
-    """Tell the JVM where the classes are that PySpark asks for most."""
-    for name in _CLASSES:
-        java_import(spark._jvm, name)
+    """Keep the classes and methods that PySpark asks the JVM for most, as attributes of what it asks."""
+    for name, full_name in _CLASSES.items():
+        setattr(spark._jvm, name, getattr(spark._jvm, full_name))
+    for class_name, name in _METHODS:
+        found = getattr(spark._jvm, class_name)
+        setattr(found, name, getattr(found, name))
 
 
 _interpreted: set[SparkSession] = set()

@@ -50,7 +50,8 @@ def file_writing_job(spark: SparkSession, directory: str | None, write_id: str) 
     """
     context, tag = spark.sparkContext, f"penstock-{uuid4()}"
     files = TaskFiles(tag)
-    tags = {tag, session_tag(spark)} - set(context.getJobTags())  # jobs may run in a session of their own
+    present: Any = context.getJobTags()  # of Java: asked, as going through it ends with an error, which takes long
+    tags = [one for one in (tag, session_tag(spark)) if one not in present]  # jobs may run in a session of their own
     for one in tags:
         context.addJobTag(one)
     try:
