@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Debian keeps servers in sbin, which is not on every user's PATH.
 export PATH := $(PATH):/usr/sbin:/usr/local/sbin
 
-.PHONY: help test compiled test-all demo lint format setup mariadb java clean
+.PHONY: help test compiled test-all demo lint format setup mariadb java s3 clean
 .DEFAULT_GOAL := help
 
 help: ## say what each target does
@@ -18,10 +18,10 @@ help: ## say what each target does
 PROCESSES ?= 3
 PYTEST := $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
-test: setup mariadb java lint compiled ## set up, lint, type-check and run the tests that every change has to pass
+test: setup mariadb java s3 lint compiled ## set up, lint, type-check and run the tests that every change has to pass
 	$(PYTEST)
 
-test-all: setup mariadb java lint compiled ## the same with every test in full: all catalogs through Spark, slow tests, many more tries
+test-all: setup mariadb java s3 lint compiled ## the same with every test in full: all catalogs through Spark, slow tests, many more tries
 	$(PYTEST) --full
 
 # Every Spark worker imports the package, also where PYTHONDONTWRITEBYTECODE keeps Python from keeping what it compiled.
@@ -57,6 +57,9 @@ mariadb: ## install MariaDB's server program (not its service) when there is non
 		root=; [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && root=sudo; }; \
 		$$root apt-get update && \
 		$$root env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends mariadb-server-core mariadb-client-core; }
+
+s3: setup java ## build the S3 server of the tests, where there is Go, and fetch what Spark reads S3 with: once
+	@PYTHONPATH=tests $(BIN)/python -m support.s3_server
 
 java:
 	@command -v java >/dev/null || [ -x "$$JAVA_HOME/bin/java" ] || { echo "Spark needs Java 17: install it, or set JAVA_HOME" >&2; exit 1; }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections import Counter
@@ -12,10 +13,11 @@ from zlib import crc32
 
 import pytest
 
-from support import catalogs, effort
+from support import catalogs, effort, s3_server
 from support.catalogs import Catalog
 from support.memory_disk import use_memory_disk
 from support.processes import environment
+from support.s3_server import S3Server
 from support.servers import MariaDBServer, PostgresServer
 from support.small_sessions import CLUSTERED, cluster, interpret, name_classes, shared_settings
 
@@ -34,6 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Looking for cycles every 700 objects takes a fifth of the time of tests that make many.
+    gc.set_threshold(50_000, 20, 50)
     effort.try_everything(config.getoption("--full"))
     if not effort.is_full():
         use_memory_disk()
@@ -125,6 +129,15 @@ def postgres_server() -> Iterator[PostgresServer]:
 @pytest.fixture(scope="session")
 def mysql_server() -> Iterator[MariaDBServer]:
     server = MariaDBServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    if not s3_server.is_installed():
+        pytest.skip("there is no S3 server: `make s3` needs Go to build one")
+    server = S3Server()
     yield server
     server.stop()
 

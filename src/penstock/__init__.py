@@ -18,6 +18,7 @@ from penstock.errors import (
 )
 from penstock.lake import Lake
 from penstock.session import session
+from penstock.spark.s3_packages import s3_packages
 from penstock.version import __version__
 
 __all__ = [
@@ -38,5 +39,6 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "attach",
+    "s3_packages",
     "session",
 ]

@@ -14,6 +14,8 @@ from penstock.ducklake.model.snapshots import Version
 from penstock.errors import AttachError, NotFoundError
 from penstock.lake import Lake
 from penstock.spark.session import prepare
+from penstock.spark.stores import prepare_store
+from penstock.storage.paths import is_local
 
 
 def attach(
@@ -26,6 +28,7 @@ def attach(
     data_inlining_row_limit: int | None = None,
     metadata_schema: str | None = None,
     metadata_parameters: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
     automatic_migration: bool = False,
     override_data_path: bool = False,
     snapshot_version: Version | None = None,
@@ -50,6 +53,10 @@ def attach(
         metadata_schema: The database's schema that holds the catalog.
         metadata_parameters: These add to what the location says of the connection, and may say all of it:
             `ducklake:postgres:` (where libpq's environment counts too) and `ducklake:mysql:` need nothing more.
+        storage_options: Keys and address of the data path's bucket, as deltalake and Polars call them:
+            `aws_access_key_id`, `aws_secret_access_key`, `aws_session_token`, `aws_region`, `aws_endpoint_url`,
+            `aws_virtual_hosted_style_request`, `aws_skip_signature`. What is not given comes from the session's
+            `fs.s3a` settings, then from where AWS's own tools look.
         automatic_migration: Whether the catalog of an older format version is brought to this one.
         override_data_path: Whether `data_path` counts although the lake was made with another.
         snapshot_version: Shows the lake as it was at a snapshot: its number, or a `Snapshot`.
@@ -65,7 +72,9 @@ def attach(
 
     Raises:
         AttachError: The lake cannot be attached. (What its database refuses later is a `CatalogError`.)
-        InvalidError: Spark uses the name already.
+        InvalidError: Spark uses the name already, or the storage options make no sense.
+        UnsupportedError: The session cannot read the data path's store, is one of Spark Connect, or of another version
+            of Spark.
     """
     if snapshot_version is not None and snapshot_time is not None:
         raise AttachError("give snapshot_version or snapshot_time, not both")
@@ -74,12 +83,16 @@ def attach(
         automatic_migration, override_data_path,
     )  # fmt: skip
     retries = RetryPolicy(max_retry_count, retry_wait_ms, retry_backoff)
+    if storage_options or (data_path and not is_local(data_path)):
+        prepare_store(prepare(spark), data_path or "", storage_options)  # before a lake is made
     catalog = open_catalog(uri, options)
     limit = {} if data_inlining_row_limit is None else {"data_inlining_row_limit": str(data_inlining_row_limit)}
     pinned = snapshot_version is not None or snapshot_time is not None
     try:
         at = (lambda lake: lake.snapshot_at(snapshot_version, snapshot_time)) if pinned else None
-        lake = Lake(Attachment(catalog, prepare(spark), limit, read_only, retries, at))
+        session = prepare(spark)
+        prepare_store(session, catalog.data_path, storage_options)
+        lake = Lake(Attachment(catalog, session, limit, read_only, retries, at))
         if name is not None:
             lake.register(name)
         return lake

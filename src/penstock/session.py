@@ -12,7 +12,12 @@ from penstock.spark import session as spark_session
 
 
 def session(
-    master: str = "local[2]", app_name: str = "penstock", *, lakes: Mapping[str, str] | None = None, **settings: str
+    master: str = "local[2]",
+    app_name: str = "penstock",
+    *,
+    lakes: Mapping[str, str] | None = None,
+    s3: bool = False,
+    **settings: str,
 ) -> SparkSession:
     """Makes a local Spark session with the settings that Penstock needs.
 
@@ -23,6 +28,7 @@ def session(
         master: Where Spark runs, as its `master` setting.
         app_name: The application's name.
         lakes: Lakes to attach, by the names that SQL calls them: `{"sales": "ducklake:sales.ducklake"}`.
+        s3: Whether the session gets what it needs to read S3: 14 MB, which Spark fetches the first time.
         **settings: Spark's settings, with underscores for dots (`spark_driver_memory="8g"`) or as a mapping with
             `**{...}`.
 
@@ -31,8 +37,9 @@ def session(
 
     Raises:
         AttachError: A lake cannot be attached; then none of them is.
+        UnsupportedError: S3 is asked for, and this process has a session already that cannot read it.
     """
-    spark = spark_session.session(master, app_name, **settings)
+    spark = spark_session.session(master, app_name, s3=s3, **settings)
     with ExitStack() as attached:
         for name, uri in (lakes or {}).items():
             attached.callback(attach(uri, name=name, spark=spark).close)

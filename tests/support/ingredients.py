@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from penstock import Table
 from penstock.ducklake.model.files import DataFile, DeleteFile, FileGroup
 from penstock.ducklake.reading.table_scan import TableContents, TableScan
+from penstock.storage.paths import is_local
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -49,26 +50,33 @@ def _group(scan: TableScan, contents: TableContents, group: FileGroup, directory
 
 
 def _data(file: DataFile, directory: Path) -> object:
-    content = hashlib.sha256(Path(file.path).read_bytes()).hexdigest()
+    content = _content(file.path)
     return (file.id, _place(file.path, directory), file.size, file.row_id_start, file.begin_snapshot,
             file.encryption_key, file.changed_in, content)  # fmt: skip
 
 
 def _deletes(file: DeleteFile, directory: Path) -> object:
     """The size is compared with the file's own: the paths that it repeats can be longer in another lake."""
+    if not is_local(file.path):
+        return file
     return (file.data_file_id, _place(file.path, directory), file.size == os.path.getsize(file.path), file.format,
             file.encryption_key, file.begin_snapshot, _deleted(file, directory))  # fmt: skip
 
 
 def _deleted(file: DeleteFile, directory: Path) -> object:
     if file.format != "parquet" or file.encryption_key is not None:
-        return hashlib.sha256(Path(file.path).read_bytes()).hexdigest()
+        return _content(file.path)
     rows: pa.Table = pq.read_table(file.path)
     return str(rows.schema), [{**row, "file_path": _place(row["file_path"], directory)} for row in rows.to_pylist()]
 
 
 def _place(path: str, directory: Path) -> str:
     return _UUID.sub("*", path.replace(str(directory), ""))
+
+
+def _content(path: str) -> str:
+    """What a file holds; one that is not on this machine is known by its name, which no other has."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest() if is_local(path) else path
 
 
 def _sorted(values: Iterable[object]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from support import effort
+from support import effort, s3_server
 
 # The JVM's optimising compiler and parallel garbage collector cost more than they save here; without the former the JVM
 # keeps room for less code than Spark has, and would sweep and compile again. One partition is enough. Telling the JVM
@@ -48,7 +48,7 @@ _METHODS = (("functions", "col"), ("functions", "lit"), ("PythonUtils", "toSeq")
 
 def shared_settings() -> dict[str, str]:
     """Of the session that the tests share."""
-    return SMALL if effort.is_full() else {**SMALL, **_QUICK}
+    return SMALL | ({} if effort.is_full() else _QUICK) | {"spark.jars": ",".join(s3_server.jars())}
 
 
 def cluster() -> str:

@@ -24,6 +24,7 @@ from penstock.delta.writing.creation import create_table
 from penstock.delta.writing.linkable_files import LinkableFiles
 from penstock.spark.schemas import SchemaLike
 from penstock.spark.session import prepare
+from penstock.spark.stores import prepare_store
 from penstock.spark.versions import chosen_version
 from penstock.spark.write_job import Distribution
 from penstock.storage.paths import absolute, folder
@@ -321,6 +322,7 @@ def create(
     partitioned_by: Sequence[str] = (),
     materialize_partition_columns: bool = False,
     properties: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
     spark: SparkSession | None = None,
 ) -> DeltaTable:
     """Makes a Delta table.
@@ -332,6 +334,7 @@ def create(
         materialize_partition_columns: Whether every file has to hold its partition columns, after the others.
         properties: Properties of the table. Those of Delta's are refused by name where Penstock does not keep what they
             ask for; features that they need are listed in the protocol.
+        storage_options: Keys and address of the path's bucket; see `penstock.attach`.
         spark: The session that reads and writes rows; by default the one that runs, or else a local one.
 
     Returns:
@@ -346,6 +349,7 @@ def create(
         ConflictError: Another writer created a table at the path meanwhile.
     """
     session = prepare(spark)
+    prepare_store(session, path, storage_options)
     log = TableLog(folder(absolute(path)))
     create_table(
         session,
@@ -358,11 +362,14 @@ def create(
     return DeltaTable(path, session)
 
 
-def open_table(path: str, *, spark: SparkSession | None = None) -> DeltaTable:
+def open_table(
+    path: str, *, storage_options: Mapping[str, str] | None = None, spark: SparkSession | None = None
+) -> DeltaTable:
     """Opens a Delta table; exported as `penstock.delta.open`.
 
     Args:
         path: The table's directory.
+        storage_options: Keys and address of the path's bucket; see `penstock.attach`.
         spark: The session that reads and writes rows; by default the one that runs, or else a local one.
 
     Returns:
@@ -374,4 +381,6 @@ def open_table(path: str, *, spark: SparkSession | None = None) -> DeltaTable:
             Spark Connect or of another version of Spark.
         PenstockError: The table's log is damaged.
     """
-    return DeltaTable(path, prepare(spark))
+    session = prepare(spark)
+    prepare_store(session, path, storage_options)
+    return DeltaTable(path, session)

@@ -25,8 +25,10 @@ from penstock.lance.writing.row_writes import write_rows
 from penstock.spark.explanation import Explanation
 from penstock.spark.schemas import SchemaLike
 from penstock.spark.session import prepare
+from penstock.spark.stores import prepare_store
 from penstock.spark.versions import chosen_version
 from penstock.spark.write_job import Distribution
+from penstock.storage.options import StorageOptions, options_for
 
 
 class Namespace(NamespaceMaintenance):
@@ -297,7 +299,7 @@ def create(
             `pa.list_(pa.float32(), 128)` is a vector.
         partitioned_by: The partition fields: columns, or `bucket(N, c)`, `truncate(W, c)`, `hash(c, ...)`, `year(c)` to
             `hour(c)`.
-        storage_options: What Lance needs to reach the directory, such as credentials.
+        storage_options: What Lance needs to reach the directory, such as credentials; see `penstock.attach`.
         spark: The session that reads and writes; the running one, or a new local one, without it.
 
     Returns:
@@ -318,7 +320,7 @@ def create(
     schema_evolution.check_column_names(list(arrow))
     own = with_field_ids(arrow)
     definition = new_definition(own, namespace_columns(session, own), partitioned_by)
-    store = DatasetStore.at(root, storage_options)
+    store = _store(session, root, storage_options)
     create_namespace(store, name, definition)
     return Namespace(Manifest(store), name, session)
 
@@ -331,7 +333,7 @@ def open_namespace(
     Args:
         root: The directory.
         name: The namespace's name, or its path, `db$events`.
-        storage_options: What Lance needs to reach the directory, such as credentials.
+        storage_options: What Lance needs to reach the directory, such as credentials; see `penstock.attach`.
         spark: The session that reads and writes; the running one, or a new local one, without it.
 
     Returns:
@@ -344,4 +346,11 @@ def open_namespace(
             session is none that Penstock can use.
     """
     require_lance()
-    return Namespace(Manifest(DatasetStore.at(root, storage_options)), name, prepare(spark))
+    session = prepare(spark)
+    return Namespace(Manifest(_store(session, root, storage_options)), name, session)
+
+
+def _store(spark: SparkSession, root: str, storage_options: Mapping[str, str] | None) -> DatasetStore:
+    """The store of a namespace; PyArrow reaches it with what it knows of Lance's options."""
+    prepare_store(spark, root, StorageOptions.known_in(storage_options), reads_there=False)
+    return DatasetStore.at(root, {**options_for(root), **(storage_options or {})})

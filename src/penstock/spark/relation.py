@@ -10,6 +10,7 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructType, Time
 
 from penstock.spark.java_classes import java_class
 from penstock.spark.jvm import java_type
+from penstock.spark.stores import hadoop_settings
 from penstock.storage.paths import to_uri
 
 # Spark's reader fills a column of this name with the row's number in its file. `_metadata.row_index` is the same number
@@ -41,7 +42,7 @@ def parquet_rows(spark: SparkSession, index: Any, schema: StructType) -> DataFra
     """Spark's own vectorised Parquet scan of an index's files; each brings its values of the constant columns."""
     parquet = java_class(spark, f"{_SOURCES}.parquet.ParquetFileFormat")()
     floating = any(kind in schema.simpleString() for kind in ("float", "double"))
-    options = _PARQUET_OPTIONS | (_WITHOUT_DICTIONARIES if floating else {})
+    options = _PARQUET_OPTIONS | (_WITHOUT_DICTIONARIES if floating else {}) | hadoop_settings(spark)
     return _frame(spark, index, schema, parquet, options)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from penstock.errors import UnsupportedError
 from penstock.spark.jvm import install_rules
+from penstock.spark.s3_packages import HOW_TO_ADD, s3_packages
+from penstock.spark.stores import reads_s3
 
 # What the scan depends on; it can be set while a session runs.
 _REQUIRED = {"spark.sql.timeType.enabled": "true"}
@@ -23,7 +26,7 @@ _LOCAL = {
 }
 
 
-def session(master: str = "local[2]", app_name: str = "penstock", **settings: str) -> SparkSession:
+def session(master: str = "local[2]", app_name: str = "penstock", *, s3: bool = False, **settings: str) -> SparkSession:
     """Makes a local Spark session with the settings that Penstock needs.
 
     Where this process has a session already, that is the one: it gets what Penstock needs and the settings given here,
@@ -32,11 +35,15 @@ def session(master: str = "local[2]", app_name: str = "penstock", **settings: st
     Args:
         master: Where Spark runs, as its `master` setting.
         app_name: The application's name.
+        s3: Whether the session gets what it needs to read S3 (14 MB, which Spark fetches the first time).
         **settings: Spark's settings, with underscores for dots (`spark_driver_memory="8g"`) or as a mapping with
             `**{...}`.
 
     Returns:
         The session.
+
+    Raises:
+        UnsupportedError: S3 is asked for, and this process has a session that cannot read it.
     """
     # A JVM started in the C locale cannot open files whose names are not ASCII.
     os.environ.setdefault("LC_ALL", "C.UTF-8")
@@ -45,12 +52,23 @@ def session(master: str = "local[2]", app_name: str = "penstock", **settings: st
     is_new = SparkContext._active_spark_context is None
     chosen = {key.replace("_", ".") if "." not in key else key: value for key, value in settings.items()}
     builder = SparkSession.builder.master(master).appName(app_name) if is_new else SparkSession.builder
-    for key, value in {**(_LOCAL if is_new else {}), **_REQUIRED, **chosen}.items():
+    wanted = {**(_LOCAL if is_new else {}), **_REQUIRED, **chosen}
+    if s3 and is_new:
+        wanted |= _with_packages(chosen)
+    for key, value in wanted.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     if is_new:
         spark.sparkContext.setLogLevel("ERROR")
+    elif s3 and not reads_s3(spark):
+        raise UnsupportedError(f"this process has a Spark session that cannot read S3: {HOW_TO_ADD}")
     return spark
+
+
+def _with_packages(chosen: Mapping[str, str]) -> dict[str, str]:
+    """The packages for S3, beside those that the user asks for."""
+    found = s3_packages()
+    return {name: ",".join(part for part in (chosen.get(name), found[name]) if part) for name in found}
 
 
 def prepare(spark: SparkSession | None) -> SparkSession:

@@ -13,6 +13,8 @@ from pyspark import SparkContext, cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from penstock.storage.options import known_stores
+
 Mapping = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _LACKS = "penstock: these workers run another Python"
 _MISSING = re.compile(rf"{_LACKS}: (\S+ \([\d.]+\)) has no module '(\w+)'")
@@ -27,8 +29,11 @@ def map_in_workers(frame: DataFrame, job: Mapping, schema: str | StructType) -> 
 
 
 def _for_any_python(job: Mapping) -> Mapping:
-    """The job in a function that travels whole: to take it out, Penstock must be there."""
-    packed: bytes = cloudpickle.dumps(job)  # type: ignore[no-untyped-call]
+    """The job in a function that travels whole, with what it needs to reach the buckets that this process knows.
+
+    To take it out, Penstock must be there.
+    """
+    packed: bytes = cloudpickle.dumps((job, known_stores()))  # type: ignore[no-untyped-call]
     lacks = _LACKS
 
     def call(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -36,14 +41,16 @@ def _for_any_python(job: Mapping) -> Mapping:
         import sys
 
         try:
-            unpacked = pickle.loads(packed)
+            unpacked, stores = pickle.loads(packed)
         except ModuleNotFoundError as error:
             if error.name not in ("penstock", "lance", "duckdb"):
                 raise
             python = f"{sys.executable} ({'.'.join(map(str, sys.version_info[:3]))})"
             raise RuntimeError(f"{lacks}: {python} has no module '{error.name}'; set PYSPARK_PYTHON") from None
         from penstock.storage.ended_tasks import complete
+        from penstock.storage.options import receive_stores
 
+        receive_stores(stores)
         yield from unpacked(complete(batches))
 
     return call

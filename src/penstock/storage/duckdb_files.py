@@ -9,14 +9,22 @@ import duckdb
 
 from penstock.errors import UnsupportedError
 from penstock.storage.duckdb_sql import text_literal
+from penstock.storage.options import known_stores
+from penstock.storage.s3 import S3Access, add_secret
 
 _KEY = "file_key"
 
 
 def connect_duckdb() -> duckdb.DuckDBPyConnection:
-    """An in-memory DuckDB."""
+    """An in-memory DuckDB, which reaches the buckets that are known."""
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
+    stores = known_stores()
+    if stores:
+        load_httpfs(connection)
+    for store, options in stores.items():
+        if store.kind == "s3":
+            add_secret(connection, S3Access.of(store.name, options))
     return connection
 
 
@@ -36,8 +44,8 @@ def _kept_duckdb(process: int) -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config={"threads": 1})
 
 
-def enable_decryption(connection: duckdb.DuckDBPyConnection) -> None:
-    """Load the `httpfs` extension, which carries the cryptography."""
+def load_httpfs(connection: duckdb.DuckDBPyConnection) -> None:
+    """Load the `httpfs` extension, which reads what is not on this machine, and carries the cryptography."""
     try:
         connection.execute("LOAD httpfs")
     except duckdb.Error:
@@ -50,7 +58,8 @@ def _install_httpfs() -> None:
         from duckdb_extensions import import_extension
     except ImportError:
         raise UnsupportedError(
-            "encrypted files need DuckDB's httpfs extension on every machine; pip install 'penstock[encryption]'"
+            "files on S3 and encrypted ones need DuckDB's httpfs extension on every machine; "
+            "pip install 'penstock[s3,encryption]'"
         ) from None
     import_extension("httpfs")
 
@@ -67,7 +76,7 @@ def read_parquet(connection: duckdb.DuckDBPyConnection, path: str, key: str | No
     """
     config = ""
     if key:
-        enable_decryption(connection)
+        load_httpfs(connection)
         connection.execute(f"SET VARIABLE {_KEY} = from_base64(?)", [key])
         config = f", encryption_config = {{footer_key_value: getvariable({text_literal(_KEY)})}}"
     return f"read_parquet({path_literal(path)}{config}, file_row_number = true, hive_partitioning = false)"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -15,9 +14,11 @@ from uuid import uuid4
 from pyarrow import NativeFile, fs
 
 from penstock.errors import UnsupportedError
+from penstock.storage.options import options_for
 from penstock.storage.paths import is_local
+from penstock.storage.s3 import S3Access, s3_filesystem
+from penstock.storage.stores import plain_scheme, split_path, store_of
 
-_ROOT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*/?")
 _OBJECT_STORES = ("s3", "gcs", "abfs")
 
 
@@ -177,12 +178,15 @@ def _sync_directory(directory: str) -> None:
 
 def _located(path: str) -> tuple[fs.FileSystem, str]:
     """The file system of a path and the file's name on it, taken literally: a `%2F` in it is not a slash."""
-    if is_local(path):
+    store = store_of(path)
+    if store is None:
         return fs.LocalFileSystem(), path.removeprefix("file://")
-    root = _ROOT.match(path)
-    assert root is not None  # or the path would be local
-    filesystem, base = _filesystem(root[0])
-    return filesystem, "/".join(part for part in (base.rstrip("/"), path[root.end() :]) if part)
+    root, rest = split_path(path)
+    if store.kind == "s3":
+        filesystem, base = s3_filesystem(S3Access.of(store.name, options_for(path))), store.name
+    else:
+        filesystem, base = _filesystem(plain_scheme(root))
+    return filesystem, "/".join(part for part in (base.rstrip("/"), rest) if part)
 
 
 @cache

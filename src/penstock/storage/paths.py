@@ -52,8 +52,8 @@ def to_uri(path: str) -> str:
     match = _SCHEME.match(path)
     if match is None:
         return "file://" + quote(path)
-    rest = path[match.end() :]
-    return match[0] + quote(rest)
+    authority, slash, rest = path[match.end() :].partition("/")  # with its port and its `@`
+    return match[0] + authority + slash + quote(rest)
 
 
 def hive_values(path: str) -> dict[str, str | None]:

@@ -28,7 +28,7 @@ from penstock.schema.embedded_columns import (
     EMBEDDED_SNAPSHOT_ID_FIELD,
 )
 from penstock.schema.statistics import WrittenFile
-from penstock.storage.duckdb_files import connect_duckdb, enable_decryption, path_literal
+from penstock.storage.duckdb_files import connect_duckdb, load_httpfs, path_literal
 from penstock.storage.duckdb_sql import duckdb_quoted, text_literal
 from penstock.storage.filesystems import delete_file
 from penstock.storage.parquet import FileOptions
@@ -231,7 +231,7 @@ class _Compaction:
             arguments.append(f"schema = {shape.schema}")
         key = self._job.seal.open(sources[0].key, sources[0].path)
         if key:
-            enable_decryption(connection)
+            load_httpfs(connection)
             name = f"{KEY}_{first}"
             connection.execute(f"SET VARIABLE {name} = from_base64(?)", [key])
             arguments.append(f"encryption_config = {{footer_key_value: getvariable({text_literal(name)})}}")

@@ -13,7 +13,7 @@ import duckdb
 
 from penstock.errors import PenstockError
 from penstock.schema.columns import Column
-from penstock.storage.duckdb_files import enable_decryption
+from penstock.storage.duckdb_files import load_httpfs
 from penstock.storage.duckdb_sql import text_literal
 from penstock.storage.ended_tasks import check_task
 from penstock.storage.filesystems import delete_file, make_directory, upload_file
@@ -81,7 +81,7 @@ def copy_rows(
     The key is kept out of the statement, since errors quote those.
     """
     if key:
-        enable_decryption(connection)
+        load_httpfs(connection)
         connection.execute(f"SET VARIABLE {KEY} = from_base64(?)", [key])
     make_directory(location[: location.rfind("/") + 1])
     try:

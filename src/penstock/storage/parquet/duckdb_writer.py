@@ -14,7 +14,7 @@ from penstock.errors import InvalidError, PenstockError
 from penstock.schema.columns import Column
 from penstock.schema.embedded_columns import EMBEDDED_ROW_ID, EMBEDDED_ROW_ID_FIELD
 from penstock.schema.statistics import WrittenFile
-from penstock.storage.duckdb_files import connect_duckdb, enable_decryption
+from penstock.storage.duckdb_files import connect_duckdb, load_httpfs
 from penstock.storage.duckdb_sql import duckdb_quoted, stored_list, text_literal
 from penstock.storage.filesystems import upload_file
 from penstock.storage.parquet.duckdb_copy import KEY, copy_options, new_key
@@ -101,7 +101,7 @@ def _connection(encrypted: bool) -> duckdb.DuckDBPyConnection:
     connection = connect_duckdb()
     connection.execute("SET threads = 1")  # a task has one core
     if encrypted:
-        enable_decryption(connection)
+        load_httpfs(connection)
     return connection
 
 

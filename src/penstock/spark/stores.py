@@ -1,0 +1,138 @@
+"""Prepares Spark, and this process, for a bucket: the keys of its user, and the file system that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from penstock.errors import UnsupportedError
+from penstock.spark.java_classes import java_class
+from penstock.spark.s3_packages import HOW_TO_ADD
+from penstock.storage.options import StorageOptions, known_stores, options_for, use_options
+from penstock.storage.s3 import S3Access
+from penstock.storage.stores import Store, store_of
+
+_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+_PROVIDERS = "org.apache.hadoop.fs.s3a"
+# Our names of options with those of Hadoop's settings.
+_SETTINGS = {
+    "aws_region": "endpoint.region",
+    "aws_endpoint_url": "endpoint",
+}
+_KEYS = {
+    "aws_access_key_id": "access.key",
+    "aws_secret_access_key": "secret.key",
+    "aws_session_token": "session.token",
+}
+
+
+def prepare_store(
+    spark: SparkSession, path: str, given: Mapping[str, object] | None, *, reads_there: bool = True
+) -> None:
+    """Use a user's options for the bucket of a path, and what they leave open as the session has it.
+
+    `reads_there`: whether Spark's own reader has to reach it. Raises InvalidError where the options make no sense,
+    UnsupportedError where the session cannot read there.
+    """
+    options, store = StorageOptions.of(given), store_of(path)
+    if store is None:
+        return
+    if store.kind == "s3":
+        if reads_there and not reads_s3(spark):
+            raise UnsupportedError(f"this Spark session cannot read {path}: {HOW_TO_ADD}")
+        before = options_for(path)
+        options = options.over(_of_session(spark, store.name))
+        if before and before != options:
+            _forget_filesystem(spark, store)
+    use_options(path, options)
+
+
+def reads_s3(spark: SparkSession) -> bool:
+    """Whether a session has a file system for S3."""
+    return _is_class(spark, _S3A) or bool(_hadoop(spark).get("fs.s3.impl"))
+
+
+def _is_class(spark: SparkSession, name: str) -> bool:
+    return "JavaClass" in type(java_class(spark, name)).__name__
+
+
+def _hadoop(spark: SparkSession) -> Any:
+    context: Any = spark.sparkContext._jsc
+    return context.hadoopConfiguration()
+
+
+def _of_session(spark: SparkSession, bucket: str) -> dict[str, str]:
+    """What the session's `fs.s3a` settings say of a bucket."""
+    hadoop, found = _hadoop(spark), {}
+
+    def setting(name: str) -> str | None:
+        return hadoop.get(f"fs.s3a.bucket.{bucket}.{name}") or hadoop.get(f"fs.s3a.{name}") or None
+
+    for name, hadoop_name in _KEYS.items():
+        secret = hadoop.getPassword(f"fs.s3a.bucket.{bucket}.{hadoop_name}") or hadoop.getPassword(
+            f"fs.s3a.{hadoop_name}"
+        )
+        if secret:
+            found[name] = str(java_class(spark, "java.lang.String").valueOf(secret))
+    for name, hadoop_name in _SETTINGS.items():
+        value = setting(hadoop_name)
+        if value:
+            found[name] = value
+    endpoint = found.get("aws_endpoint_url")
+    if endpoint and "://" not in endpoint:
+        found["aws_endpoint_url"] = (
+            f"{'http' if setting('connection.ssl.enabled') == 'false' else 'https'}://{endpoint}"
+        )
+    if setting("path.style.access") == "false" and endpoint:
+        found["aws_virtual_hosted_style_request"] = "true"
+    if "Anonymous" in (setting("aws.credentials.provider") or ""):
+        found["aws_skip_signature"] = "true"
+    return found
+
+
+def _forget_filesystem(spark: SparkSession, store: Store) -> None:
+    """Close what this JVM keeps of a bucket with other options: it would go on using them."""
+    files = java_class(spark, "org.apache.hadoop.fs.FileSystem")
+    hadoop = java_class(spark, "org.apache.hadoop.conf.Configuration")(_hadoop(spark))
+    for name, value in hadoop_settings(spark).items():
+        hadoop.set(name, value)
+    for scheme in ("s3", "s3a"):
+        address = java_class(spark, "java.net.URI").create(f"{scheme}://{store.name}/")
+        files.get(address, hadoop).close()
+
+
+def hadoop_settings(spark: SparkSession) -> dict[str, str]:
+    """Settings of Hadoop's by which a scan reads the known buckets: for the scan alone, and in no session."""
+    settings: dict[str, str] = {}
+    for store, options in known_stores().items():
+        if store.kind == "s3":
+            settings |= _of_bucket(S3Access.of(store.name, options))
+    if settings and not _hadoop(spark).get("fs.s3.impl"):
+        settings["fs.s3.impl"] = settings["fs.s3n.impl"] = _S3A
+    return settings
+
+
+def _of_bucket(access: S3Access) -> dict[str, str]:
+    said: dict[str, str | None] = {
+        "access.key": access.key_id,
+        "secret.key": access.secret,
+        "session.token": access.session_token,
+        "endpoint": access.endpoint,
+        "endpoint.region": access.region,
+        "path.style.access": None if access.endpoint is None else str(not access.virtual_hosted).lower(),
+        "aws.credentials.provider": _provider(access),
+        "connection.establish.timeout": "5s",
+    }
+    return {f"fs.s3a.bucket.{access.bucket}.{name}": value for name, value in said.items() if value is not None}
+
+
+def _provider(access: S3Access) -> str | None:
+    """None for the session's own: by default it looks for keys where AWS's tools do."""
+    if access.anonymous:
+        return f"{_PROVIDERS}.AnonymousAWSCredentialsProvider"
+    if access.key_id is None:
+        return None
+    kind = "Temporary" if access.session_token else "Simple"
+    return f"{_PROVIDERS}.{kind}AWSCredentialsProvider"

@@ -1,0 +1,154 @@
+"""Reaches S3: what PyArrow, DuckDB and boto3 are told about a bucket, from its options and the environment."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pyarrow import fs
+
+from penstock.errors import UnsupportedError
+from penstock.storage.options import StorageOptions
+
+if TYPE_CHECKING:
+    import duckdb
+
+# An address where nothing answers is an error in seconds.
+_CONNECT_SECONDS = 5.0
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+# What a server of its own calls its only region.
+_USUAL_REGION = "us-east-1"
+
+
+@dataclass(frozen=True)
+class S3Access:
+    """How to reach a bucket. Without a key, each library looks for one where AWS's do: variables, files, machine."""
+
+    bucket: str
+    region: str | None
+    endpoint: str | None  # with its scheme; None for AWS itself
+    virtual_hosted: bool
+    anonymous: bool
+    key_id: str | None = field(default=None, repr=False)
+    secret: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, bucket: str, options: StorageOptions) -> S3Access:
+        """By a bucket's options, and where they say nothing of its address, by the environment's."""
+        endpoint = options.get("aws_endpoint_url") or _from_environment(_ENDPOINTS)
+        region = options.get("aws_region") or _from_environment(_REGIONS) or (_USUAL_REGION if endpoint else None)
+        return cls(
+            bucket,
+            region,
+            endpoint,
+            options.is_yes("aws_virtual_hosted_style_request") if endpoint else True,
+            options.is_yes("aws_skip_signature"),
+            options.get("aws_access_key_id"),
+            options.get("aws_secret_access_key"),
+            options.get("aws_session_token"),
+        )
+
+    @property
+    def host(self) -> str | None:
+        """The endpoint without its scheme."""
+        return urlsplit(self.endpoint).netloc if self.endpoint else None
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether requests go by TLS."""
+        return not (self.endpoint or "").startswith("http://")
+
+
+def _from_environment(names: tuple[str, ...]) -> str | None:
+    return next((os.environ[name] for name in names if os.environ.get(name)), None)
+
+
+@cache
+def s3_filesystem(access: S3Access) -> fs.S3FileSystem:
+    """The file system by which PyArrow reaches a bucket."""
+    region = access.region
+    if region is None:
+        region = fs.resolve_s3_region(access.bucket)
+    return fs.S3FileSystem(
+        access_key=access.key_id,
+        secret_key=access.secret,
+        session_token=access.session_token,
+        anonymous=access.anonymous,
+        region=region,
+        endpoint_override=access.host,
+        scheme="https" if access.is_encrypted else "http",
+        force_virtual_addressing=access.virtual_hosted and access.endpoint is not None,
+        connect_timeout=_CONNECT_SECONDS,
+    )
+
+
+def add_secret(connection: duckdb.DuckDBPyConnection, access: S3Access) -> None:
+    """Tell a DuckDB, which has its `httpfs` loaded, how to reach a bucket."""
+    access = _with_found_key(access)
+    said = {
+        "KEY_ID": access.key_id,
+        "SECRET": access.secret,
+        "SESSION_TOKEN": access.session_token,
+        "REGION": access.region,
+        "ENDPOINT": access.host,
+        "URL_STYLE": None if access.endpoint is None else "vhost" if access.virtual_hosted else "path",
+        "USE_SSL": access.is_encrypted,
+    }
+    given = {name: value for name, value in said.items() if value is not None}
+    parameters = ", ".join(f"{name} ?" for name in given)
+    for number, scheme in enumerate(("s3", "s3a", "s3n")):
+        name = "".join(letter if letter.isalnum() else f"_{ord(letter)}_" for letter in access.bucket)
+        connection.execute(
+            f'CREATE OR REPLACE TEMPORARY SECRET "penstock_{number}_{name}" (TYPE s3, {parameters}, SCOPE ?)',
+            [*given.values(), f"{scheme}://{access.bucket}/"],
+        )
+
+
+def _with_found_key(access: S3Access) -> S3Access:
+    """With the key of this machine, where none is given: DuckDB alone does not look for one."""
+    if access.key_id or access.anonymous:
+        return access
+    found = _boto3_session(access).get_credentials() if _has_boto3() else None
+    if found is None:
+        return access
+    key = found.get_frozen_credentials()
+    return S3Access(
+        access.bucket, access.region, access.endpoint, access.virtual_hosted, False,
+        key.access_key, key.secret_key, key.token,
+    )  # fmt: skip
+
+
+def _has_boto3() -> bool:
+    try:
+        import boto3  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _boto3_session(access: S3Access) -> Any:
+    import boto3
+
+    return boto3.session.Session(access.key_id, access.secret, access.session_token, access.region)
+
+
+@cache
+def s3_client(access: S3Access) -> Any:
+    """A client of boto3, for what PyArrow cannot ask of S3. Raises UnsupportedError where it is not installed."""
+    if not _has_boto3():
+        raise UnsupportedError(f"to do this in the bucket {access.bucket} takes boto3; pip install 'penstock[s3]'")
+    import botocore
+    import botocore.config
+
+    config = botocore.config.Config(
+        connect_timeout=_CONNECT_SECONDS,
+        retries={"max_attempts": 3, "mode": "standard"},
+        signature_version=botocore.UNSIGNED if access.anonymous else None,
+        s3={"addressing_style": "virtual" if access.virtual_hosted else "path"},
+    )
+    return _boto3_session(access).client("s3", endpoint_url=access.endpoint, config=config)

@@ -1,0 +1,124 @@
+"""A real S3 server for the tests, one that checks signatures: versitygw, built once by Go, and the JARs for Spark."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import count
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+from support.servers import _free_port as free_port
+
+_MODULE = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+_START_SECONDS = 30
+KEY_ID, SECRET = "penstock-tests", "a/secret+of=the tests"
+
+
+def cache() -> Path:
+    """Where what tests have fetched stays."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
+
+
+def program() -> Path:
+    """The server's program, which `make s3` builds."""
+    return cache() / "bin" / "versitygw"
+
+
+def jars() -> list[str]:
+    """What Spark needs to read S3, which `make s3` fetches; none where it has not been run."""
+    return sorted(map(str, (cache() / "s3-jars").glob("*.jar")))
+
+
+def is_installed() -> bool:
+    """Whether `make s3` has been run here."""
+    return program().exists() and bool(jars())
+
+
+class S3Server:
+    """A private S3 server on a port of the loopback; its objects are files in a directory."""
+
+    def __init__(self) -> None:
+        self._directory = Path(tempfile.mkdtemp(prefix="penstock-s3-"))
+        self.objects, self.log = self._directory / "objects", self._directory / "access.log"
+        self.objects.mkdir()
+        self.endpoint = f"http://127.0.0.1:{free_port()}"
+        self._numbers = count(1)
+        self._process = subprocess.Popen(
+            [program(), "--port", self.endpoint.removeprefix("http://"), "--access", KEY_ID, "--secret", SECRET,
+             "--access-log", self.log, "--quiet", "posix", self.objects],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        self._wait_until_ready()
+
+    def bucket(self) -> str:
+        """Make an empty bucket and return its name."""
+        name = f"lake-{next(self._numbers)}"
+        (self.objects / name).mkdir()
+        return name
+
+    def options(self, **others: str) -> dict[str, str]:
+        """Storage options that reach it."""
+        return {
+            "aws_access_key_id": KEY_ID,
+            "aws_secret_access_key": SECRET,
+            "aws_endpoint_url": self.endpoint,
+            "aws_region": "us-east-1",
+        } | others
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        while self._process.poll() is None and time.monotonic() < deadline:
+            try:
+                urlopen(self.endpoint, timeout=5).close()
+            except HTTPError:  # it wants a signature
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise RuntimeError("the S3 server did not start")
+
+
+def install() -> None:
+    """Build the server and fetch the JARs, where they are not there yet."""
+    if shutil.which("go") is None and not program().exists():
+        print("there is no Go, so the tests of S3 will be skipped", file=sys.stderr)
+        return
+    if not program().exists():
+        subprocess.run(["go", "install", _MODULE], check=True, env={**os.environ, "GOBIN": str(program().parent)})
+    if not jars():
+        _fetch_jars()
+
+
+def _fetch_jars() -> None:
+    """Let Spark fetch the packages that it is told to."""
+    from pyspark.sql import SparkSession
+
+    from penstock import s3_packages
+
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    for name, value in s3_packages().items():
+        builder = builder.config(name, value)
+    with builder.getOrCreate() as spark:
+        found = (spark.sparkContext.getConf().get("spark.jars") or "").split(",")
+    cache().mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(dir=cache()))
+    for one in found:
+        shutil.copy(one.removeprefix("file://"), fresh)
+    try:
+        os.rename(fresh, cache() / "s3-jars")
+    except OSError:  # another run was faster
+        shutil.rmtree(fresh)
+
+
+if __name__ == "__main__":
+    install()
