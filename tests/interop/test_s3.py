@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
 
+import penstock
+from penstock.ducklake.maintenance import orphaned_files
+from penstock.storage.options import NONE, StorageOptions, options_for
+from penstock.storage.s3 import S3Access, s3_client
 from support.catalogs import Catalog
 from support.compare import assert_history, assert_same_tables, record
 from support.reference import Reference
@@ -69,3 +76,103 @@ def test_both_ways(file_catalog: Catalog, spark: SparkSession, bucket: Bucket, s
         assert table.read().count() == 4 + 90 - 3 + 2 - 1
         assert table.changes(1).count() > 0
     assert_same_tables(file_catalog, spark, "t", storage_options=bucket.options)
+
+
+def test_maintenance(lake_on_s3: Catalog, spark: SparkSession, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old files go in one request, orphans are found, and so is what a killed writer had begun to send."""
+    with attached(lake_on_s3, spark, storage_options=bucket.options, data_inlining_row_limit=0) as lake:
+        lake.create_table("t", "id BIGINT, p STRING")
+        for number in range(4):
+            lake.table("t").append(spark.range(number, number + 1).selectExpr("id", "'x' AS p"))
+        before = bucket.objects()
+        lake.table("t").merge_adjacent_files()
+        lake.expire_snapshots(keep_last=1)
+        assert lake.cleanup_old_files(cleanup_all=True).count() == 4
+        assert len(bucket.objects() - before) == 1
+        assert not bucket.objects() & {name for name in before if name.endswith(".parquet")}
+        own = "a lake/main/t/ducklake-01a1ea9f-d7c2-73ae-956e-c4aeb349fd6e.parquet"
+        other = "a lake/main/t/mine.parquet"
+        client = s3_client(S3Access.of(bucket.name, StorageOptions.of(bucket.options)))
+        for name in (own, other):
+            client.put_object(Bucket=bucket.name, Key=name, Body=b"x")
+        client.create_multipart_upload(Bucket=bucket.name, Key=own)
+        client.create_multipart_upload(Bucket=bucket.name, Key=other)
+        assert lake.delete_orphaned_files(cleanup_all=True).count() == 0  # they are young
+        monkeypatch.setattr(orphaned_files, "YOUNG", timedelta(hours=-1))
+        monkeypatch.setattr(orphaned_files, "YOUNG_UPLOAD", timedelta(hours=-1))
+        expected = [f"s3://{bucket.name}/{own}"]
+        for dry_run in (True, False):
+            found = lake.delete_orphaned_files(cleanup_all=True, dry_run=dry_run).collect()
+            assert [row.path for row in found] == expected
+        assert own not in bucket.objects()
+        assert other in bucket.objects()
+        left = client.list_multipart_uploads(Bucket=bucket.name)["Uploads"]
+        assert [upload["Key"] for upload in left] == [other]
+        assert lake.table("t").read().count() == 4
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"aws_secret_access_key": "wrong"}, "aws_secret_access_key is wrong"),
+        ({"aws_access_key_id": "nobody"}, "aws_access_key_id is wrong"),
+        ({"aws_region": "eu-north-1"}, "aws_region is wrong"),
+        ({"aws_endpoint_url": "http://127.0.0.1:9"}, "nothing answers: check aws_endpoint_url"),
+        ({"aws_access_key_id": ""}, "aws_access_key_id is no text"),
+        ({"key": "x"}, "no storage option 'key'"),
+    ],
+)
+def test_wrong_options(
+    lake_on_s3: Catalog, spark: SparkSession, bucket: Bucket, wrong: dict[str, str], said: str
+) -> None:
+    """They are told in seconds, and nothing is made or changed: not the keys of another lake either."""
+    with pytest.raises(penstock.InvalidError, match=said) as raised:
+        penstock.attach(
+            lake_on_s3.uri, data_path=lake_on_s3.data_path, spark=spark, storage_options=bucket.options | wrong
+        )
+    assert SECRET not in str(raised.value)
+    assert not Path(lake_on_s3.target).exists()
+    assert options_for(lake_on_s3.data_path) == NONE
+
+
+def test_a_bucket_that_is_not_there(file_catalog: Catalog, spark: SparkSession, s3: S3Server) -> None:
+    file_catalog.data_path = "s3://no-such-bucket/lake/"
+    with pytest.raises(penstock.NotFoundError, match="there is no bucket no-such-bucket"):
+        penstock.attach(file_catalog.uri, data_path=file_catalog.data_path, spark=spark, storage_options=s3.options())
+
+
+def test_new_keys(lake_on_s3: Catalog, spark: SparkSession, bucket: Bucket, s3: S3Server) -> None:
+    """The newest options of a bucket are used by all of this process, Spark's reader too."""
+    with attached(lake_on_s3, spark, storage_options=bucket.options, data_inlining_row_limit=0) as lake:
+        lake.create_table("t", "id BIGINT")
+        lake.table("t").append(spark.range(3))
+        other = s3.user("second")
+        with attached(lake_on_s3, spark, storage_options=bucket.options | other) as second:
+            assert second.table("t").read().count() == 3
+            s3.remove_user("second")
+            with pytest.raises(Exception, match=r"(?i)user|denied|key|403|404"):
+                second.table("t").read().where("id > 0").collect()
+        with attached(lake_on_s3, spark, storage_options=bucket.options) as third:
+            assert third.table("t").read().count() == lake.table("t").read().count() == 3
+
+
+def test_the_sessions_settings(lake_on_s3: Catalog, spark: SparkSession, bucket: Bucket) -> None:
+    """What the options do not say comes from Spark's own settings, and then from the environment."""
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    settings = {
+        f"fs.s3a.bucket.{bucket.name}.access.key": KEY_ID,
+        f"fs.s3a.bucket.{bucket.name}.secret.key": SECRET,
+        "fs.s3a.endpoint": bucket.server.endpoint,
+        "fs.s3a.path.style.access": "true",
+    }
+    for name, value in settings.items():
+        hadoop.set(name, value)
+    try:
+        with attached(lake_on_s3, spark, data_inlining_row_limit=0) as lake:
+            lake.create_table("t", "id BIGINT")
+            lake.table("t").append(spark.range(3))
+            lake.table("t").delete("id = 1")
+            assert sorted(row.id for row in lake.table("t").read().collect()) == [0, 2]
+    finally:
+        for name in settings:
+            hadoop.unset(name)

@@ -47,11 +47,13 @@ class S3Server:
         self._directory = Path(tempfile.mkdtemp(prefix="penstock-s3-"))
         self.objects, self.log = self._directory / "objects", self._directory / "access.log"
         self.objects.mkdir()
+        users = self._directory / "users"
+        users.mkdir()
         self.endpoint = f"http://127.0.0.1:{free_port()}"
         self._numbers = count(1)
         self._process = subprocess.Popen(
             [program(), "--port", self.endpoint.removeprefix("http://"), "--access", KEY_ID, "--secret", SECRET,
-             "--access-log", self.log, "--quiet", "posix", self.objects],
+             "--access-log", self.log, "--iam-dir", users, "--quiet", "posix", self.objects],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         self._wait_until_ready()
@@ -70,6 +72,20 @@ class S3Server:
             "aws_endpoint_url": self.endpoint,
             "aws_region": "us-east-1",
         } | others
+
+    def user(self, name: str) -> dict[str, str]:
+        """Make a user that may do everything, and return its key as options."""
+        self._admin("create-user", "--access", name, "--secret", f"the secret of {name}", "--role", "admin")
+        return {"aws_access_key_id": name, "aws_secret_access_key": f"the secret of {name}"}
+
+    def remove_user(self, name: str) -> None:
+        self._admin("delete-user", "--access", name)
+
+    def _admin(self, *arguments: str) -> None:
+        subprocess.run(
+            [program(), "admin", "--access", KEY_ID, "--secret", SECRET, "--endpoint-url", self.endpoint, *arguments],
+            check=True, capture_output=True, timeout=30,
+        )  # fmt: skip
 
     def stop(self) -> None:
         self._process.kill()

@@ -11,6 +11,7 @@ from penstock.errors import UnsupportedError
 from penstock.spark.java_classes import java_class
 from penstock.spark.s3_packages import HOW_TO_ADD
 from penstock.storage.options import StorageOptions, known_stores, options_for, use_options
+from penstock.storage.reachability import check_reachable
 from penstock.storage.s3 import S3Access
 from penstock.storage.stores import Store, store_of
 
@@ -33,8 +34,8 @@ def prepare_store(
 ) -> None:
     """Use a user's options for the bucket of a path, and what they leave open as the session has it.
 
-    `reads_there`: whether Spark's own reader has to reach it. Raises InvalidError where the options make no sense,
-    UnsupportedError where the session cannot read there.
+    `reads_there`: whether Spark's own reader has to reach it. Raises InvalidError where the options make no sense or do
+    not open the bucket, NotFoundError where there is none, UnsupportedError where the session cannot read there.
     """
     options, store = StorageOptions.of(given), store_of(path)
     if store is None:
@@ -44,6 +45,7 @@ def prepare_store(
             raise UnsupportedError(f"this Spark session cannot read {path}: {HOW_TO_ADD}")
         before = options_for(path)
         options = options.over(_of_session(spark, store.name))
+        check_reachable(path, options)
         if before and before != options:
             _forget_filesystem(spark, store)
     use_options(path, options)

@@ -17,7 +17,8 @@ from penstock.errors import UnsupportedError
 from penstock.storage.options import options_for
 from penstock.storage.paths import is_local
 from penstock.storage.s3 import S3Access, s3_filesystem
-from penstock.storage.stores import plain_scheme, split_path, store_of
+from penstock.storage.s3_objects import delete_objects, has_s3_client, put_if_absent
+from penstock.storage.stores import plain_scheme, split_path, store_kind, store_of
 
 _OBJECT_STORES = ("s3", "gcs", "abfs")
 
@@ -43,7 +44,10 @@ def make_directory(path: str) -> None:
 
 def delete_file(path: str) -> None:
     """Delete a file; one that is not there is fine."""
-    if is_file(path):
+    if has_s3_client(path):
+        for why in delete_objects([path]).values():
+            raise OSError(why)
+    elif is_file(path):
         filesystem, name = _located(path)
         filesystem.delete_file(name)
 
@@ -125,13 +129,16 @@ def read_bytes(path: str) -> bytes:
 def create_file(path: str, content: bytes, *, single_writer: bool = False) -> bool:
     """Make a file that nobody sees before all of it is stored; False, and nothing done, where there is one already.
 
-    On this machine's disks that is one atomic step, so that of many writers one alone is told True. PyArrow cannot
-    ask object stores for it: there a `single_writer`, who vouches that there is no other, looks first and then writes.
+    On this machine's disks and on S3 that is one atomic step, so that of many writers one alone is told True. Other
+    stores cannot be asked for it: there a `single_writer`, who vouches that there is no other, looks first and then
+    writes.
     """
+    if has_s3_client(path):
+        return put_if_absent(path, content)
     if not single_writer and not is_local(path):
+        way = "pip install 'penstock[s3]'" if store_kind(path) == "s3" else "write to S3 or to a disk"
         raise UnsupportedError(
-            f"{path} cannot be written safely beside other writers: PyArrow has no put-if-absent on object stores; "
-            f"say single_writer=True if no one else writes there, or write to a disk"
+            f"{path} cannot be written safely beside other writers: PyArrow has no put-if-absent there; {way}"
         )
     filesystem, name = _located(path)
     if is_local(path):

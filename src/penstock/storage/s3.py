@@ -113,7 +113,7 @@ def _with_found_key(access: S3Access) -> S3Access:
     """With the key of this machine, where none is given: DuckDB alone does not look for one."""
     if access.key_id or access.anonymous:
         return access
-    found = _boto3_session(access).get_credentials() if _has_boto3() else None
+    found = _boto3_session(access).get_credentials() if has_boto3() else None
     if found is None:
         return access
     key = found.get_frozen_credentials()
@@ -123,7 +123,8 @@ def _with_found_key(access: S3Access) -> S3Access:
     )  # fmt: skip
 
 
-def _has_boto3() -> bool:
+def has_boto3() -> bool:
+    """Whether boto3 is installed."""
     try:
         import boto3  # noqa: F401
     except ImportError:
@@ -140,7 +141,7 @@ def _boto3_session(access: S3Access) -> Any:
 @cache
 def s3_client(access: S3Access) -> Any:
     """A client of boto3, for what PyArrow cannot ask of S3. Raises UnsupportedError where it is not installed."""
-    if not _has_boto3():
+    if not has_boto3():
         raise UnsupportedError(f"to do this in the bucket {access.bucket} takes boto3; pip install 'penstock[s3]'")
     import botocore
     import botocore.config

@@ -45,6 +45,12 @@ def store_of(path: str) -> Store | None:
     return None if kind == "local" else Store(kind, match[2])
 
 
+def store_kind(path: str) -> str:
+    """The kind of a path's store, `local` for this machine's."""
+    store = store_of(path)
+    return "local" if store is None else store.kind
+
+
 def plain_scheme(path: str) -> str:
     """A path with the spelling of its scheme that all libraries know, where there is one: `s3a` is `s3`."""
     match = _URI.match(path)

@@ -1,0 +1,52 @@
+"""Checks, with one request, that a store answers; says which of its options is wrong where it does not."""
+
+from __future__ import annotations
+
+import re
+
+from pyarrow import fs
+
+from penstock.errors import InvalidError, NotFoundError
+from penstock.storage.options import StorageOptions
+from penstock.storage.s3 import S3Access, s3_filesystem
+from penstock.storage.stores import split_path, store_of
+
+# What S3's servers and PyArrow say, and what it means. `{bucket}` and `{place}` are filled in.
+_MEANINGS = (
+    ("SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch", "aws_secret_access_key is wrong: the signature does not match"),
+    ("INVALID_ACCESS_KEY_ID|InvalidAccessKeyId|UserNotFound", "aws_access_key_id is wrong: there is no such key"),
+    ("INVALID_CLIENT_TOKEN_ID|InvalidToken|ExpiredToken|EXPIRED_TOKEN", "aws_session_token is wrong or has expired"),
+    (
+        "AuthorizationHeaderMalformed|PermanentRedirect|HTTP status 301|IllegalLocationConstraint|region",
+        "aws_region is wrong",
+    ),
+    ("NO_SUCH_BUCKET|NoSuchBucket", "there is no bucket {bucket}"),
+    ("NETWORK_CONNECTION|curlCode|REQUEST_TIMEOUT", "nothing answers: check aws_endpoint_url and the network"),
+)
+# To list may be forbidden where to read is not.
+_FORBIDDEN = re.compile("ACCESS_DENIED|AccessDenied|HTTP status 403")
+
+
+def check_reachable(path: str, options: StorageOptions) -> None:
+    """Raise InvalidError where a path's bucket cannot be reached by options, NotFoundError where it does not exist."""
+    store = store_of(path)
+    if store is None or store.kind != "s3":
+        return
+    access = S3Access.of(store.name, options)
+    folder = f"{store.name}/{split_path(path)[1]}".rstrip("/")
+    place = f"{store} at {access.endpoint or 'AWS'}"
+    try:
+        filesystem = s3_filesystem(access)
+        found = filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        if not found and filesystem.get_file_info(store.name).type == fs.FileType.NotFound:
+            raise NotFoundError(f"{place} cannot be reached: there is no bucket {store.name}")
+    except OSError as error:
+        if not _FORBIDDEN.search(str(error)):
+            raise InvalidError(f"{place} cannot be reached: {_meaning(str(error), store.name)}") from None
+
+
+def _meaning(text: str, bucket: str) -> str:
+    for pattern, meaning in _MEANINGS:
+        if re.search(pattern, text):
+            return f"{meaning.format(bucket=bucket)} ({text})"
+    return text
