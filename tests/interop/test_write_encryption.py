@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import base64
+import json
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from pyspark.sql import SparkSession
 
+from support import s3_server
 from support.catalogs import Catalog, DuckDBCatalog
 from support.compare import assert_same_tables
 from support.processes import environment
-from support.reference import METADATA
+from support.reference import METADATA, Reference
+from support.s3_server import S3Server
 from support.writing import attached, leaving_nothing
 
 
@@ -64,18 +68,22 @@ def test_a_lake_stays_as_it_was_made(file_catalog: Catalog, spark: SparkSession)
 
 
 WRITER = """
+import json
 import sys
 from pyspark.errors import PySparkException
 import penstock
+from support.s3_server import jars
 from support.small_sessions import SMALL
 
-uri, data, events = sys.argv[1:]
+uri, data, events = sys.argv[1:4]
+options = json.loads(sys.argv[4])
 spark = penstock.session(**SMALL, **{
+    "spark.jars": ",".join(jars()),
     "spark.eventLog.enabled": "true", "spark.eventLog.dir": events, "spark.eventLog.compress": "false",
     "spark.sql.maxPlanStringLength": "10000000", "spark.sql.debug.maxToStringFields": "10000",
 })
 spark.sparkContext.setLogLevel("INFO")
-with penstock.attach(uri, data_path=data, encrypted=True, spark=spark) as lake:
+with penstock.attach(uri, data_path=data, encrypted=True, storage_options=options, spark=spark) as lake:
     rows = spark.range(0, 40, 1, 2).selectExpr("id", "id % 2 AS p")
     table = lake.create_table("t", "id BIGINT, p BIGINT, u UINT8", partitioned_by=["p"], sorted_by=["id"])
     table.append(rows, by_name=True)
@@ -90,25 +98,46 @@ with penstock.attach(uri, data_path=data, encrypted=True, spark=spark) as lake:
             table.append(rows.selectExpr("p", bad), by_name=True)
         except (penstock.PenstockError, PySparkException) as error:
             print(repr(error), error)
+    for statement in ("SET", "SET -v", "EXPLAIN FORMATTED SELECT 1"):
+        print(spark.sql(statement).collect())
+    print(spark.sparkContext.getConf().getAll(), read._jdf.queryExecution().toString())
+with penstock.attach(uri + "2", data_path=data + "plain/", storage_options=options, spark=spark) as lake:
+    table = lake.create_table("t", "id BIGINT")
+    table.append(spark.range(2000))
+    read = table.read()
+    print(read.count(), read._jdf.queryExecution().toString(), lake, lake.options().collect())
+    gone = read.where("id > 3")
+    print(read.inputFiles())
+    gone.cache().count()
 spark.stop()
 """
 
 
 @pytest.mark.spark
-def test_keys_appear_in_no_log_plan_or_event(tmp_path: Path) -> None:
-    """A session of its own, since the event log is chosen when Spark starts."""
+def test_keys_appear_in_no_log_plan_or_event(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Keys of files and, where there is a server, of S3. A session of its own: its start chooses the event log."""
     catalog = DuckDBCatalog(tmp_path)
+    options = {}
+    if s3_server.is_installed():
+        server: S3Server = request.getfixturevalue("s3")
+        catalog.data_path, options = f"s3://{server.bucket()}/", server.options()
     events = tmp_path / "events"
     events.mkdir()
     run = subprocess.run(
-        [sys.executable, "-c", WRITER, catalog.uri, catalog.data_path, str(events)],
+        [sys.executable, "-c", WRITER, catalog.uri, catalog.data_path, str(events), json.dumps(options)],
         capture_output=True, check=False, timeout=300, env=environment(),
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-3000:]
     seen = run.stdout + run.stderr + b"".join(file.read_bytes() for file in events.rglob("*") if file.is_file())
     assert b"SparkListenerSQLExecutionStart" in seen
     assert b"DAGScheduler" in seen
-    with catalog.reference() as reference:
+    assert catalog.data_path.encode() in seen
+    for secret in (options.get("aws_access_key_id"), options.get("aws_secret_access_key")):
+        if secret:
+            assert secret.encode() not in seen
+            assert quote(secret, safe="").encode() not in seen
+    with Reference() as reference:
+        reference.attach(catalog.uri)
         keys = [key for (key,) in reference.rows(f"SELECT encryption_key FROM {METADATA}.ducklake_data_file")]
     assert len(keys) == 8
     for key in keys:

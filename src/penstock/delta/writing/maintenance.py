@@ -18,6 +18,7 @@ from penstock.delta.log.links import linked_into, with_link
 from penstock.delta.log.table_log import TableLog
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.storage.filesystems import delete_file, is_file
+from penstock.storage.options import options_for
 from penstock.storage.paths import folder, is_local
 
 if TYPE_CHECKING:
@@ -134,4 +135,4 @@ def _deltalake(log: TableLog) -> DeltaTable:
     except ImportError as error:
         raise UnsupportedError("checkpoints and vacuum need deltalake: pip install penstock[delta]") from error
     log.latest_version()
-    return DeltaTable(log.root.removeprefix("file://"))
+    return DeltaTable(log.root.removeprefix("file://"), storage_options=dict(options_for(log.root)) or None)
