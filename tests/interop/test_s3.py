@@ -176,3 +176,17 @@ def test_the_sessions_settings(lake_on_s3: Catalog, spark: SparkSession, bucket:
     finally:
         for name in settings:
             hadoop.unset(name)
+
+
+def test_requests(lake_on_s3: Catalog, spark: SparkSession, bucket: Bucket, s3: S3Server) -> None:
+    """A file is written with one request; a query lists nothing, and asks of a file what Spark's reader does."""
+    with attached(lake_on_s3, spark, storage_options=bucket.options, data_inlining_row_limit=0) as lake:
+        table = lake.create_table("t", "id BIGINT, a STRING")
+        before = len(s3.requests(bucket.name))
+        table.append(spark.range(0, 3000, 1, 3).selectExpr("id", "uuid() AS a"))
+        written = s3.requests(bucket.name)[before:]
+        files = table.files().count()
+        assert [request.split()[0] for request in written] == ["PutObject"] * files
+        assert table.read().selectExpr("sum(id)").collect() == [(2999 * 1500,)]
+        asked = s3.requests(bucket.name)[before + len(written) :]
+        assert sorted(request.split()[0] for request in asked) == ["GetObject"] * files + ["HeadObject"] * files

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -72,6 +73,11 @@ class S3Server:
             "aws_endpoint_url": self.endpoint,
             "aws_region": "us-east-1",
         } | others
+
+    def requests(self, bucket: str) -> list[str]:
+        """What was asked of a bucket, in order: `GetObject a/b.parquet`."""
+        lines = [line for line in self.log.read_text().splitlines() if f" /{bucket}/" in line or f" {bucket} " in line]
+        return [found[1] for line in lines if (found := re.search(r" s3_(\w+ .*?)(?: /|$)", line))]
 
     def user(self, name: str) -> dict[str, str]:
         """Make a user that may do everything, and return its key as options."""

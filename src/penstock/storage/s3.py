@@ -84,6 +84,7 @@ def s3_filesystem(access: S3Access) -> fs.S3FileSystem:
         scheme="https" if access.is_encrypted else "http",
         force_virtual_addressing=access.virtual_hosted and access.endpoint is not None,
         connect_timeout=_CONNECT_SECONDS,
+        allow_delayed_open=True,  # a small file is one request then, not three
     )
 
 

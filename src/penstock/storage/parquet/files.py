@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.schema.statistics import WrittenFile
-from penstock.storage.filesystems import delete_file, make_directory, open_file, open_output
+from penstock.storage.filesystems import delete_file, make_directory, open_output
 from penstock.storage.parquet.names import new_file_name
 from penstock.storage.parquet.observations import footer_observations
 from penstock.storage.parquet.plan import WritePlan
@@ -18,6 +18,7 @@ from penstock.storage.parquet.statistics import footer_statistics
 from penstock.storage.parquet.values import check_not_null, to_file_form
 
 PartitionValues = tuple[str | None, ...]
+_AFTER_FOOTER = 8  # bytes: the footer's size, and PAR1
 _PYARROW_CODECS = {"uncompressed": "none", "lz4_raw": "lz4"}
 
 
@@ -102,16 +103,16 @@ class ArrowFile(OpenFile):
         self._writer.write_table(table, row_group_size=self.group_rows(table))
 
     def close(self) -> WrittenFile:
-        self._writer.close()
+        start = self.size
+        self._writer.close()  # which writes the footer, its size and four letters, and nothing else
+        size = self.size
         self._sink.close()
         [footer] = self._footers
-        with open_file(self.location) as written:
-            size, footer_size = file_sizes(written)
         return WrittenFile(
             path=self.path,
             record_count=footer.num_rows,
             size=size,
-            footer_size=footer_size,
+            footer_size=size - start - _AFTER_FOOTER,
             partition_values=self.values,
             columns=footer_statistics(self.plan.columns, footer, self._observed),
         )
@@ -128,4 +129,4 @@ class ArrowFile(OpenFile):
 def file_sizes(file: pa.NativeFile) -> tuple[int, int]:
     """The size of an open Parquet file, and that of its footer: the number before its last four bytes."""
     size: int = file.size()
-    return size, int.from_bytes(file.read_at(4, size - 8), "little")
+    return size, int.from_bytes(file.read_at(4, size - _AFTER_FOOTER), "little")
