@@ -12,6 +12,7 @@ import penstock
 from penstock.ducklake.maintenance import orphaned_files
 from penstock.storage.options import NONE, StorageOptions, options_for
 from penstock.storage.s3 import S3Access, s3_client
+from support import effort
 from support.catalogs import Catalog
 from support.compare import assert_history, assert_same_tables, record
 from support.reference import Reference
@@ -52,8 +53,10 @@ def lake_on_s3(file_catalog: Catalog, bucket: Bucket) -> Catalog:
     return file_catalog
 
 
-@pytest.mark.parametrize("encrypted", [False, True])
-@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+@pytest.mark.parametrize(
+    ("scheme", "encrypted"),
+    [("s3", True), ("s3a", False), *([("s3", False), ("s3a", True)] if effort.is_full() else [])],
+)
 def test_both_ways(file_catalog: Catalog, spark: SparkSession, bucket: Bucket, scheme: str, encrypted: bool) -> None:
     file_catalog.data_path = f"{scheme}://{bucket.name}/a lake/"
     with file_catalog.build(data_inlining_row_limit=0, encrypted=encrypted) as reference:
