@@ -22,6 +22,7 @@ from penstock.ducklake.writing.inserts import insert
 from penstock.ducklake.writing.sort_order import check_sort_keys, parse_sort_key
 from penstock.ducklake.writing.table_schemas import new_table
 from penstock.ducklake.writing.write_target import write_target
+from penstock.spark.local_rows import local_frame
 from penstock.spark.schemas import nullable
 
 _TABLES = """table_name string, schema_id long, table_id long, table_uuid string, file_count long, file_size_bytes long,
@@ -95,7 +96,7 @@ class LakeDefinition:
             sizes = table_sizes(shown.database, shown.at)
             tables = objects.tables(shown.database, shown.at, shown.data_path)
         rows = [(t.name, t.schema.id, t.id, t.uuid, *sizes.get(t.id, (0, 0, 0, 0))) for t in tables]
-        return self._attachment.spark.createDataFrame(rows, _TABLES)
+        return local_frame(self._attachment.spark, rows, _TABLES)
 
     def create_schema(self, name: str, *, if_not_exists: bool = False) -> Snapshot | None:
         """Makes a schema.

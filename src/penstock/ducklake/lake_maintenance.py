@@ -14,6 +14,7 @@ from penstock.ducklake.maintenance import compacted_tables, inlined_flush, old_f
 from penstock.ducklake.model.snapshot_changes import parse_changes, summarise
 from penstock.ducklake.model.snapshots import Snapshot, Version
 from penstock.ducklake.table_maintenance import compacted_frame, flushed_frame
+from penstock.spark.local_rows import local_frame
 from penstock.spark.versions import Age
 
 _SNAPSHOTS = """snapshot_id long, snapshot_time timestamp, schema_version long, changes map<string,array<string>>,
@@ -235,7 +236,7 @@ class LakeMaintenance(LakeDefinition):
         return self._frame(rows, _SNAPSHOTS)
 
     def _frame(self, rows: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
-        return self._attachment.spark.createDataFrame(list(rows), schema)
+        return local_frame(self._attachment.spark, rows, schema)
 
 
 def _processed(lines: DataFrame) -> int:

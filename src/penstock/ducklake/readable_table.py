@@ -22,6 +22,7 @@ from penstock.ducklake.transaction import Shown
 from penstock.errors import NotFoundError
 from penstock.schema.columns import Column
 from penstock.spark.explanation import Explanation
+from penstock.spark.local_rows import local_frame
 from penstock.spark.types import has_nanoseconds
 
 Bound = Version | str | datetime
@@ -110,7 +111,7 @@ class ReadableTable(TableDefinition):
         shown = self._attachment.shown(version, timestamp)
         info = self._info(shown)
         rows = listed_files(shown.database, info.id, info.path, shown.at)
-        return self._attachment.spark.createDataFrame(rows, _FILES)
+        return local_frame(self._attachment.spark, rows, _FILES)
 
     def changes(self, start: Bound, end: Bound | None = None, *, nanoseconds: Nanoseconds | None = None) -> DataFrame:
         """Tells what a span of snapshots did to the rows, as the extension's `table_changes`.

@@ -11,6 +11,7 @@ from penstock.ducklake.maintenance import compacted_tables, inlined_flush
 from penstock.ducklake.maintenance.compaction import Compacted
 from penstock.ducklake.maintenance.inlined_flush import FlushedTable
 from penstock.ducklake.readable_table import ReadableTable
+from penstock.spark.local_rows import local_frame
 
 _FLUSHED = "schema_name string, table_name string, rows_flushed long"
 _COMPACTED = "schema_name string, table_name string, files_processed long, files_created long"
@@ -18,12 +19,12 @@ _COMPACTED = "schema_name string, table_name string, files_processed long, files
 
 def compacted_frame(attachment: Attachment, lines: list[Compacted]) -> DataFrame:
     """What a compaction did, as the extension tells it."""
-    return attachment.spark.createDataFrame(lines, _COMPACTED)
+    return local_frame(attachment.spark, lines, _COMPACTED)
 
 
 def flushed_frame(attachment: Attachment, lines: list[FlushedTable]) -> DataFrame:
     """What a flush did, as the extension tells it."""
-    return attachment.spark.createDataFrame(lines, _FLUSHED)
+    return local_frame(attachment.spark, lines, _FLUSHED)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from penstock.lance.writing.creation import check_namespace_name, create_namespa
 from penstock.lance.writing.deletes import delete_rows
 from penstock.lance.writing.row_writes import write_rows
 from penstock.spark.explanation import Explanation
+from penstock.spark.local_rows import local_frame
 from penstock.spark.schemas import SchemaLike
 from penstock.spark.session import prepare
 from penstock.spark.stores import prepare_store
@@ -242,7 +243,7 @@ class Namespace(NamespaceMaintenance):
         Raises:
             NotFoundError: There is no such version.
         """
-        return self._spark.createDataFrame(partition_rows(self._manifest, self.name, version), PARTITION_SCHEMA)
+        return local_frame(self._spark, partition_rows(self._manifest, self.name, version), PARTITION_SCHEMA)
 
     def versions(self) -> DataFrame:
         """List the versions that Penstock made, the oldest first; `read(version=...)` takes any of them.
@@ -253,7 +254,7 @@ class Namespace(NamespaceMaintenance):
         Raises:
             NotFoundError: The directory has no manifest any more.
         """
-        return self._spark.createDataFrame(version_rows(self._manifest, self.name), VERSION_SCHEMA)
+        return local_frame(self._spark, version_rows(self._manifest, self.name), VERSION_SCHEMA)
 
     def explain(self, predicate: str) -> Explanation:
         """Tell which leaves a query with a predicate reads, and what leaves the others out; no leaf is opened.

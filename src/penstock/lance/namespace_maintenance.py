@@ -16,6 +16,7 @@ from penstock.lance.writing.cleanup import CLEANUP_SCHEMA, check_choice, clean_u
 from penstock.lance.writing.compaction import compact_leaves
 from penstock.lance.writing.fragment_write_job import ROWS_PER_FILE
 from penstock.lance.writing.row_writes import write_rows
+from penstock.spark.local_rows import local_frame
 from penstock.spark.versions import Age, moment
 
 
@@ -89,7 +90,7 @@ class NamespaceMaintenance:
         check_choice(older_than, keep_last)
         cutoff = None if older_than is None else moment(self._spark, older_than)
         removed = clean_up(self._manifest, self.name, self._definition(), cutoff, keep_last, dry_run)
-        return self._spark.createDataFrame(removed, CLEANUP_SCHEMA)
+        return local_frame(self._spark, removed, CLEANUP_SCHEMA)
 
     def align(self) -> int | None:
         """Rewrite leaves whose columns are not the namespace's, or whose rows may belong elsewhere.
@@ -145,7 +146,7 @@ class NamespaceMaintenance:
             NotFoundError: The namespace is gone.
             InvalidError: A leaf has a value in a partition column that is none of its type.
         """
-        return self._spark.createDataFrame(leaf_problems(self._scan()), PROBLEM_SCHEMA)
+        return local_frame(self._spark, leaf_problems(self._scan()), PROBLEM_SCHEMA)
 
     def _definition(self) -> NamespaceDefinition:
         return definition_in(self._manifest, self._manifest.state(), self.name)

@@ -13,6 +13,7 @@ from penstock.ducklake.lake import DuckLake
 from penstock.ducklake.model.snapshot_changes import quoted_name
 from penstock.ducklake.table import Table
 from penstock.errors import InvalidError, NotFoundError
+from penstock.spark.local_rows import local_frame
 from penstock.sql.shown_objects import moment_of
 
 SCHEMA = "system"
@@ -66,7 +67,7 @@ class Procedures:
         }
         rows = procedure.run(self._lake, given)
         if rows is None:
-            rows = self._lake.spark.createDataFrame([], "success boolean")
+            rows = local_frame(self._lake.spark, [], "success boolean")
         return rows._jdf
 
 

@@ -13,6 +13,7 @@ from penstock.ducklake.lake import DuckLake
 from penstock.ducklake.model.names import DEFAULT_SCHEMA
 from penstock.errors import InvalidError, NotFoundError
 from penstock.spark.jvm import query_execution
+from penstock.spark.local_rows import local_frame
 from penstock.sql.bridge import items_of
 from penstock.sql.macros import Macros
 from penstock.sql.procedures import table_named
@@ -98,12 +99,12 @@ def _files(lake: DuckLake, given: Given) -> DataFrame:
 
 
 def _current_snapshot(lake: DuckLake, given: Given) -> DataFrame:
-    return lake.spark.createDataFrame([(lake.current_snapshot().id,)], "id long")
+    return local_frame(lake.spark, [(lake.current_snapshot().id,)], "id long")
 
 
 def _last_committed_snapshot(lake: DuckLake, given: Given) -> DataFrame:
     last = lake.last_committed_snapshot()
-    return lake.spark.createDataFrame([(None if last is None else last.id,)], "id long")
+    return local_frame(lake.spark, [(None if last is None else last.id,)], "id long")
 
 
 _SPAN = ("table_name", "start_snapshot", "end_snapshot", "schema")

@@ -11,6 +11,7 @@ from penstock.delta.format.actions import AddFile
 from penstock.delta.format.times import from_milliseconds
 from penstock.delta.log.snapshot import LogSnapshot
 from penstock.delta.log.table_log import HistoryEntry, TableLog
+from penstock.spark.local_rows import local_frame
 
 _HISTORY = "version bigint, timestamp timestamp, operation string, parameters map<string,string>, info string"
 _FILES = "path string, partition map<string,string>, size bigint, rows bigint, modified timestamp, deleted bigint"
@@ -18,12 +19,12 @@ _FILES = "path string, partition map<string,string>, size bigint, rows bigint, m
 
 def list_history(spark: SparkSession, log: TableLog) -> DataFrame:
     """Returns a row for each commit, the newest first."""
-    return spark.createDataFrame([_history_row(entry) for entry in log.history()], _HISTORY)
+    return local_frame(spark, [_history_row(entry) for entry in log.history()], _HISTORY)
 
 
 def list_files(spark: SparkSession, snapshot: LogSnapshot) -> DataFrame:
     """Returns a row for each data file of a version."""
-    return spark.createDataFrame([_file_row(file) for file in snapshot.files.values()], _FILES)
+    return local_frame(spark, [_file_row(file) for file in snapshot.files.values()], _FILES)
 
 
 def _history_row(entry: HistoryEntry) -> tuple[object, ...]:

@@ -18,6 +18,7 @@ from penstock.errors import InvalidError
 from penstock.schema.columns import Column, find_column
 from penstock.spark.expressions import as_column, spark_quoted
 from penstock.spark.jvm import qualified
+from penstock.spark.local_rows import empty_frame
 from penstock.spark.types import has_nanoseconds
 
 ROW = "_penstock_row"
@@ -41,7 +42,7 @@ class TargetRows:
         """An empty frame with what conditions and values may name, so that Spark's errors tell of nothing else."""
         own = [T.StructField(ROW_ID, T.LongType())] if has_row_id(self.columns) else []
         fields = [*self.frame.schema.fields[: len(self.columns)], *own]
-        empty = self.frame.sparkSession.createDataFrame([], T.StructType(fields))
+        empty = empty_frame(self.frame.sparkSession, T.StructType(fields))
         return qualified(empty, TARGET_NAME)
 
     def unchanged(self) -> list[SparkColumn]:

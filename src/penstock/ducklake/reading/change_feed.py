@@ -38,6 +38,7 @@ from penstock.ducklake.reading.table_scan import (
 )
 from penstock.schema.embedded_columns import EMBEDDED_SNAPSHOT_ID
 from penstock.spark.expressions import spark_quoted
+from penstock.spark.local_rows import empty_frame
 
 Feed = Literal["changes", "insertions", "deletions"]
 # Names that no column of a table has, until the last step.
@@ -133,7 +134,7 @@ class ChangeFeed:
         named = [F.col(internal).alias(name) for name, internal in own.items()]
         if frames:
             return reduce(DataFrame.union, frames).select(*named, *(F.col(spark_quoted(name)) for name in columns))
-        nothing = self.scan.spark.createDataFrame([], self.scan.schema)
+        nothing = empty_frame(self.scan.spark, self.scan.schema)
         values = [F.lit(None).cast("string" if name == "change_type" else "bigint").alias(name) for name in own]
         return nothing.select(*values, *(F.col(spark_quoted(name)) for name in columns))
 

@@ -52,6 +52,7 @@ from penstock.schema.embedded_columns import (
     EMBEDDED_SNAPSHOT_ID_FIELD,
 )
 from penstock.spark.jvm import file_index, query_execution
+from penstock.spark.local_rows import empty_frame
 from penstock.spark.relation import ROW_INDEX, file_rows, parquet_rows
 from penstock.spark.types import FIELD_ID
 from penstock.spark.workers import map_in_workers
@@ -143,7 +144,7 @@ class TableScan:
         ]
         branches += [self._from_inlined(rows) for rows in contents.inlined]
         if not branches:
-            return self.spark.createDataFrame([], self.schema)
+            return empty_frame(self.spark, self.schema)
         return reduce(DataFrame.union, branches)
 
     @property

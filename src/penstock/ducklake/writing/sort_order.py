@@ -27,6 +27,7 @@ from penstock.ducklake.writing.duckdb_expressions import (
 from penstock.ducklake.writing.duckdb_macros import macro_definitions
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column, find_column
+from penstock.spark.local_rows import empty_frame
 from penstock.spark.types import shown_type
 from penstock.storage.duckdb_sql import duckdb_type
 from penstock.storage.parquet import SortColumn
@@ -193,7 +194,7 @@ def _unknown_column(columns: Sequence[Column], key: SortKey) -> str | None:
 def _not_for_spark(spark: SparkSession, columns: Sequence[Column], key: SortKey) -> str | None:
     shown = T.StructType([T.StructField(column.name, shown_type(column)) for column in columns])
     try:
-        spark.createDataFrame([], shown).select("*", F.expr(spark_sql(key.expression)))
+        empty_frame(spark, shown).select("*", F.expr(spark_sql(key.expression)))
     except (AnalysisException, ParseException) as error:
         return str(error).splitlines()[0]
     return None
