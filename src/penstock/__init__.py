@@ -19,6 +19,7 @@ from penstock.errors import (
 from penstock.lake import Lake
 from penstock.session import session
 from penstock.spark.s3_packages import s3_packages
+from penstock.spark.shipping import ship
 from penstock.version import __version__
 
 __all__ = [
@@ -41,4 +42,5 @@ __all__ = [
     "attach",
     "s3_packages",
     "session",
+    "ship",
 ]

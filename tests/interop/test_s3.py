@@ -16,7 +16,7 @@ from support import effort
 from support.catalogs import Catalog
 from support.compare import assert_history, assert_same_tables, record
 from support.reference import Reference
-from support.s3_server import KEY_ID, SECRET, S3Server
+from support.s3_server import KEY_ID, SECRET, S3Server, add_secret
 from support.writing import attached
 
 pytestmark = pytest.mark.s3
@@ -30,12 +30,7 @@ class Bucket:
     def __init__(self, server: S3Server) -> None:
         self.server, self.name, self.options = server, server.bucket(), server.options()
         with Reference() as reference:
-            for scheme in ("s3", "s3a"):
-                reference.connection.execute(
-                    f'CREATE OR REPLACE SECRET "{scheme}_{self.name}" (TYPE s3, KEY_ID ?, SECRET ?, ENDPOINT ?,'
-                    " REGION 'us-east-1', URL_STYLE 'path', USE_SSL false, SCOPE ?)",
-                    [KEY_ID, SECRET, server.endpoint.removeprefix("http://"), f"{scheme}://{self.name}/"],
-                )
+            add_secret(reference, server, self.name)
 
     def objects(self) -> set[str]:
         root = self.server.objects / self.name

@@ -14,7 +14,8 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
-from support.servers import _free_port as free_port
+from support.reference import Reference
+from support.servers import free_port
 
 _MODULE = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 _START_SECONDS = 30
@@ -108,6 +109,16 @@ class S3Server:
             except OSError:
                 time.sleep(0.05)
         raise RuntimeError("the S3 server did not start")
+
+
+def add_secret(reference: Reference, server: S3Server, bucket: str) -> None:
+    """Tell the DuckDB of the tests how to reach a bucket."""
+    for scheme in ("s3", "s3a"):
+        reference.connection.execute(
+            f'CREATE OR REPLACE SECRET "{scheme}_{bucket}" (TYPE s3, KEY_ID ?, SECRET ?, ENDPOINT ?,'
+            " REGION 'us-east-1', URL_STYLE 'path', USE_SSL false, SCOPE ?)",
+            [KEY_ID, SECRET, server.endpoint.removeprefix("http://"), f"{scheme}://{bucket}/"],
+        )
 
 
 def install() -> None:

@@ -59,7 +59,7 @@ class MariaDBServer:
     def __init__(self) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="penstock-mariadb-"))
         self.socket = self._directory / "server.sock"
-        self.port = _free_port()
+        self.port = free_port()
         self._numbers = count(1)
         data = self._directory / "data"
         # Its own, because others may clean the system's.
@@ -136,7 +136,7 @@ def _service_user(directory: Path) -> list[str]:
     return ["--user=root"] if directory.owner() == "root" else []
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import UnsupportedError
 from penstock.spark.jvm import install_rules
 from penstock.spark.s3_packages import HOW_TO_ADD, s3_packages
+from penstock.spark.shipping import is_on_this_machine
 from penstock.spark.stores import reads_s3
 
 # What the scan depends on; it can be set while a session runs.
@@ -47,8 +48,8 @@ def session(master: str = "local[2]", app_name: str = "penstock", *, s3: bool = 
     """
     # A JVM started in the C locale cannot open files whose names are not ASCII.
     os.environ.setdefault("LC_ALL", "C.UTF-8")
-    # Workers must find Penstock too: PySpark would start the first `python3` on the path.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if is_on_this_machine(master):  # workers need what this Python has: PySpark would start the first `python3`
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     is_new = SparkContext._active_spark_context is None
     chosen = {key.replace("_", ".") if "." not in key else key: value for key, value in settings.items()}
     builder = SparkSession.builder.master(master).appName(app_name) if is_new else SparkSession.builder

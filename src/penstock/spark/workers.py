@@ -13,6 +13,7 @@ from pyspark import SparkContext, cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from penstock.spark.shipping import ship_where_needed
 from penstock.storage.options import known_stores
 
 Mapping = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -24,7 +25,8 @@ _OTHER_VERSION = re.compile(r"PYTHON_VERSION_MISMATCH\].*?in worker[^:]*: ([\d.]
 
 
 def map_in_workers(frame: DataFrame, job: Mapping, schema: str | StructType) -> DataFrame:
-    """Run `DataFrame.mapInArrow`, with a job that says so where the workers' Python has no Penstock."""
+    """Run `DataFrame.mapInArrow`, with a job that says so where the workers' Python lacks what it needs."""
+    ship_where_needed(frame.sparkSession)
     return frame.mapInArrow(_for_any_python(job), schema)
 
 
