@@ -14,7 +14,7 @@ import penstock
 
 SOURCE = Path(penstock.__file__).parent
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])
+DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
 # The documents of the code itself name modules by their path below `src/penstock`.
 ROOTS = (ROOT, SOURCE)
 FILE = re.compile(r"(?<![\w/.:*-])((?:[\w.-]+/)*[\w-]+\.(?:py|java|md|toml|lock))\b")

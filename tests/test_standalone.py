@@ -17,17 +17,16 @@ from support.s3_server import S3Server
 from support.standalone import StandaloneCluster
 
 DRIVER = """
-import json, os, sys
+import json, sys
 import penstock
 from support.s3_server import jars
 
-master, python, uri, data, options = sys.argv[1:]
+master, uri, data, options = sys.argv[1:]
 spark = penstock.session(master, **{
-    "spark.pyspark.python": python, "spark.executor.memory": "512m", "spark.cores.max": "2",
+    "spark.executor.memory": "512m", "spark.cores.max": "2",
     "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.jars": ",".join(jars()),
     "spark.driver.memory": "1g",
 })
-assert "PYSPARK_PYTHON" not in os.environ
 with penstock.attach(uri, data_path=data, storage_options=json.loads(options), spark=spark, name="lk") as lake:
     table = lake.create_table("t", "id BIGINT, p STRING, u UINT8", partitioned_by=["p"])
     assert table.read().count() == 0
@@ -57,12 +56,12 @@ def test_every_verb(tmp_path: Path, request: pytest.FixtureRequest, place: str) 
         server: S3Server = request.getfixturevalue("s3")
         bucket = server.bucket()
         catalog.data_path, options = f"s3://{bucket}/lake/", server.options()
-    own = {name: value for name, value in environment().items() if name != "PYSPARK_PYTHON"}
     with StandaloneCluster(tmp_path) as cluster:
         run = subprocess.run(
-            [sys.executable, "-c", DRIVER, cluster.master, str(cluster.python), catalog.uri, catalog.data_path,
+            [sys.executable, "-c", DRIVER, cluster.master, catalog.uri, catalog.data_path,
              json.dumps(options)],
-            capture_output=True, text=True, check=False, timeout=400, env=own,
+            capture_output=True, text=True, check=False, timeout=400,
+            env=environment() | {"PYSPARK_PYTHON": str(cluster.python)},
         )  # fmt: skip
     assert run.returncode == 0, run.stderr[-4000:]
     said = run.stdout.split()
