@@ -76,6 +76,20 @@ def test_both_ways(file_catalog: Catalog, spark: SparkSession, bucket: Bucket, s
     assert_same_tables(file_catalog, spark, "t", storage_options=bucket.options)
 
 
+def test_files_of_another_bucket(lake_on_s3: Catalog, spark: SparkSession, bucket: Bucket, s3: S3Server) -> None:
+    """The lake's options open it, here and in a table that has them."""
+    other = Bucket(s3)
+    with Reference() as reference:
+        reference.execute(f"COPY (SELECT i AS id, 'é' AS p FROM range(5) r(i)) TO 's3://{other.name}/x y/1.parquet'")
+    with attached(lake_on_s3, spark, storage_options=bucket.options) as lake:
+        table = lake.create_table("t", "id BIGINT, p STRING")
+        table.add_files(f"s3://{other.name}/x y/*.parquet")
+        assert table.read().count() == 5
+        with pytest.raises(penstock.NotFoundError, match="there is no bucket no-such-bucket"):
+            table.add_files("s3://no-such-bucket/x.parquet")
+    assert_same_tables(lake_on_s3, spark, "t", storage_options=bucket.options)
+
+
 def test_maintenance(lake_on_s3: Catalog, spark: SparkSession, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     """Old files go in one request, orphans are found, and so is what a killed writer had begun to send."""
     with attached(lake_on_s3, spark, storage_options=bucket.options, data_inlining_row_limit=0) as lake:

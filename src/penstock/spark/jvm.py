@@ -49,7 +49,7 @@ def file_index(
     gateway: Any = spark.sparkContext._gateway
     start_callbacks: Any = ensure_callback_server_started
     start_callbacks(gateway)
-    index = _new(spark, "penstock.CatalogFileIndex")
+    index = new_object(spark, "penstock.CatalogFileIndex")
     names = java_class(spark, "java.util.HashMap")()
     for sql, name in derived.items():
         names.put(sql, name)
@@ -58,7 +58,7 @@ def file_index(
 
 def install_rules(spark: SparkSession) -> None:
     """Add Penstock's optimizer rule to a session, once."""
-    rule: Any = _new(spark, "penstock.FollowFilters")
+    rule: Any = new_object(spark, "penstock.FollowFilters")
     rule.install(spark._jsparkSession)
 
 
@@ -67,9 +67,10 @@ def java_type(spark: SparkSession, schema: StructType) -> Any:
     return java_class(spark, "org.apache.spark.sql.types.DataType").fromJson(schema.json())
 
 
-def _new(spark: SparkSession, name: str) -> Any:
+def new_object(spark: SparkSession, name: str, sources: tuple[str, ...] = _SOURCES) -> Any:
+    """An object of one of Penstock's classes, whose sources are compiled if they were not yet."""
     gateway: Any = spark.sparkContext._gateway
-    constructor = class_loader(spark, "penstock.spark.java", _SOURCES).loadClass(name).getConstructors()[0]
+    constructor = class_loader(spark, "penstock.spark.java", sources).loadClass(name).getConstructors()[0]
     return constructor.newInstance(gateway.new_array(java_class(spark, "java.lang.Object"), 0))
 
 
@@ -80,7 +81,7 @@ def filter_text(frame: DataFrame, predicate: SparkColumn) -> str:
     plan = query_execution(frame.where(predicate)).analyzed()
     folded = java_class(spark, "org.apache.spark.sql.catalyst.optimizer.ConstantFolding").apply(plan)
     filters = jvm.PythonUtils.toSeq([folded.condition()])
-    text: str = _new(spark, "penstock.FilterText").all(filters, java_class(spark, "java.util.HashMap")())
+    text: str = new_object(spark, "penstock.FilterText").all(filters, java_class(spark, "java.util.HashMap")())
     return text
 
 

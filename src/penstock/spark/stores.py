@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import UnsupportedError
 from penstock.spark.java_classes import java_class
+from penstock.spark.jvm import new_object
 from penstock.spark.s3_packages import HOW_TO_ADD
 from penstock.storage.options import StorageOptions, known_stores, options_for, use_options
 from penstock.storage.reachability import check_reachable
@@ -46,9 +47,16 @@ def prepare_store(
         before = options_for(path)
         options = options.over(_of_session(spark, store.name))
         check_reachable(path, options)
-        if before and before != options:
-            _forget_filesystem(spark, store)
     use_options(path, options)
+    if store.kind == "s3" and options != before:
+        _forget_filesystem(spark, store)
+
+
+def prepare_other_store(spark: SparkSession, path: str, data_path: str) -> None:
+    """Use a lake's options for another bucket that it gets files from, where that has none of its own."""
+    store = store_of(path)
+    if store is not None and store not in known_stores():
+        prepare_store(spark, path, options_for(data_path))
 
 
 def reads_s3(spark: SparkSession) -> bool:
@@ -95,14 +103,8 @@ def _of_session(spark: SparkSession, bucket: str) -> dict[str, str]:
 
 
 def _forget_filesystem(spark: SparkSession, store: Store) -> None:
-    """Close what this JVM keeps of a bucket with other options: it would go on using them."""
-    files = java_class(spark, "org.apache.hadoop.fs.FileSystem")
-    hadoop = java_class(spark, "org.apache.hadoop.conf.Configuration")(_hadoop(spark))
-    for name, value in hadoop_settings(spark).items():
-        hadoop.set(name, value)
-    for scheme in ("s3", "s3a"):
-        address = java_class(spark, "java.net.URI").create(f"{scheme}://{store.name}/")
-        files.get(address, hadoop).close()
+    """Let this JVM forget what it keeps of a bucket with other options: it would go on using them."""
+    new_object(spark, "penstock.CachedFileSystems", ("CachedFileSystems",)).forgetBucket(store.name)
 
 
 def hadoop_settings(spark: SparkSession) -> dict[str, str]:

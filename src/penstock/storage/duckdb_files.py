@@ -10,9 +10,14 @@ import duckdb
 from penstock.errors import UnsupportedError
 from penstock.storage.duckdb_sql import text_literal
 from penstock.storage.options import known_stores
+from penstock.storage.paths import is_local
 from penstock.storage.s3 import S3Access, add_secret
 
 _KEY = "file_key"
+_NO_HTTPFS = (
+    "encrypted files, and files on S3 that only DuckDB can read, need DuckDB's httpfs extension on every machine; "
+    "pip install 'penstock[s3,encryption]'"
+)
 
 
 def connect_duckdb() -> duckdb.DuckDBPyConnection:
@@ -20,12 +25,23 @@ def connect_duckdb() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     stores = known_stores()
-    if stores:
+    if stores and _has_httpfs():
         load_httpfs(connection)
-    for store, options in stores.items():
-        if store.kind == "s3":
-            add_secret(connection, S3Access.of(store.name, options))
+        for store, options in stores.items():
+            if store.kind == "s3":
+                add_secret(connection, S3Access.of(store.name, options))
     return connection
+
+
+@cache
+def _has_httpfs() -> bool:
+    """Whether this machine has what reads files that are elsewhere: a process may know of buckets and not need it."""
+    try:
+        with duckdb.connect() as connection:
+            load_httpfs(connection)
+    except UnsupportedError:
+        return False
+    return True
 
 
 def duckdb_cursor() -> duckdb.DuckDBPyConnection:
@@ -57,15 +73,17 @@ def _install_httpfs() -> None:
     try:
         from duckdb_extensions import import_extension
     except ImportError:
-        raise UnsupportedError(
-            "files on S3 and encrypted ones need DuckDB's httpfs extension on every machine; "
-            "pip install 'penstock[s3,encryption]'"
-        ) from None
+        raise UnsupportedError(_NO_HTTPFS) from None
     import_extension("httpfs")
 
 
 def path_literal(path: str) -> str:
-    """A path as a literal of DuckDB's SQL that means this file alone: DuckDB takes some letters for patterns."""
+    """A path as a literal of DuckDB's SQL that means this file alone: DuckDB takes some letters for patterns.
+
+    Raises UnsupportedError for one that is not on this machine, where DuckDB cannot read such.
+    """
+    if not is_local(path) and not _has_httpfs():
+        raise UnsupportedError(_NO_HTTPFS)
     return text_literal("".join(f"[{letter}]" if letter in "[*?" else letter for letter in path))
 
 

@@ -25,6 +25,8 @@ _S3_NAMES = {
     "aws_skip_signature": ("skip_signature",),
 }
 _YES_OR_NO = ("aws_virtual_hosted_style_request", "aws_allow_http", "aws_skip_signature")
+_KEY = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "aws_skip_signature")
+_ADDRESS = ("aws_endpoint_url", "aws_virtual_hosted_style_request", "aws_allow_http")
 _NAMES = {other: name for name, others in _S3_NAMES.items() for other in (name, *others, *(f"aws_{o}" for o in others))}
 
 
@@ -68,10 +70,9 @@ class StorageOptions(Mapping[str, str]):
         return self
 
     def over(self, others: Mapping[str, str]) -> StorageOptions:
-        """These options, and others where these say nothing. A key is not mixed of two."""
-        keys = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "aws_skip_signature")
-        own_key = any(name in self for name in keys)
-        more = {name: value for name, value in others.items() if not (own_key and name in keys)}
+        """These options, and others where these say nothing. Neither a key nor an address is mixed of two."""
+        taken = [group for group in (_KEY, _ADDRESS) if any(name in self for name in group)]
+        more = {name: value for name, value in others.items() if not any(name in group for group in taken)}
         return StorageOptions(tuple(sorted({**more, **self}.items())))._checked()
 
     def is_yes(self, name: str) -> bool:

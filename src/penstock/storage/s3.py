@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # An address where nothing answers is an error in seconds.
 _CONNECT_SECONDS = 5.0
+_KEPT = 64  # connections: keys come and go
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 # What a server of its own calls its only region.
@@ -68,7 +69,7 @@ def _from_environment(names: tuple[str, ...]) -> str | None:
     return next((os.environ[name] for name in names if os.environ.get(name)), None)
 
 
-@cache
+@lru_cache(maxsize=_KEPT)
 def s3_filesystem(access: S3Access) -> fs.S3FileSystem:
     """The file system by which PyArrow reaches a bucket."""
     region = access.region
@@ -139,7 +140,7 @@ def _boto3_session(access: S3Access) -> Any:
     return boto3.session.Session(access.key_id, access.secret, access.session_token, access.region)
 
 
-@cache
+@lru_cache(maxsize=_KEPT)
 def s3_client(access: S3Access) -> Any:
     """A client of boto3, for what PyArrow cannot ask of S3. Raises UnsupportedError where it is not installed."""
     if not has_boto3():

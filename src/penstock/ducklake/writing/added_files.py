@@ -19,6 +19,7 @@ from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.write_target import WriteTarget
 from penstock.errors import InvalidError, PenstockError, UnsupportedError
 from penstock.schema.columns import Column, find_column
+from penstock.spark.stores import prepare_other_store
 from penstock.spark.workers import map_in_workers
 from penstock.storage.paths import absolute
 from penstock.storage.patterns import named_files
@@ -92,6 +93,8 @@ def add_files(
     transaction: Transaction, spark: SparkSession, target: WriteTarget, paths: Sequence[str], rules: MatchingRules
 ) -> None:
     """Stage files, whose footers Spark's tasks read. Files without rows are left out, as the extension does it."""
+    for path in paths:
+        prepare_other_store(spark, path, transaction.catalog.data_path)
     located = [file for path in paths for file in named_files(_located(path))]
     _check_new(transaction, target, located)
     files = _described(spark, located, _DescribeJob(target.columns, rules))
