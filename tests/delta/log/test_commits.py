@@ -261,7 +261,7 @@ def test_what_may_not_be_written_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match=r"read-only here.*clustering"):
         _append(log, _TWO)
     with pytest.raises(UnsupportedError, match="put-if-absent"):
-        create_file("s3://nowhere/x", b"")
+        create_file("gs://nowhere/x", b"")
 
 
 def test_in_commit_timestamps_go_forward(tmp_path: Path) -> None:
