@@ -15,7 +15,7 @@ from penstock.errors import AttachError, NotFoundError
 from penstock.lake import Lake
 from penstock.spark.session import prepare
 from penstock.spark.stores import prepare_store
-from penstock.storage.paths import is_local
+from penstock.storage.stores import store_of
 
 
 def attach(
@@ -83,7 +83,7 @@ def attach(
         automatic_migration, override_data_path,
     )  # fmt: skip
     retries = RetryPolicy(max_retry_count, retry_wait_ms, retry_backoff)
-    if storage_options or (data_path and not is_local(data_path)):
+    if storage_options or store_of(data_path or ""):
         prepare_store(prepare(spark), data_path or "", storage_options)  # before a lake is made
     catalog = open_catalog(uri, options)
     limit = {} if data_inlining_row_limit is None else {"data_inlining_row_limit": str(data_inlining_row_limit)}
@@ -91,7 +91,8 @@ def attach(
     try:
         at = (lambda lake: lake.snapshot_at(snapshot_version, snapshot_time)) if pinned else None
         session = prepare(spark)
-        prepare_store(session, catalog.data_path, storage_options)
+        if store_of(catalog.data_path) != store_of(data_path or ""):  # or it was prepared above
+            prepare_store(session, catalog.data_path, storage_options)
         lake = Lake(Attachment(catalog, session, limit, read_only, retries, at))
         if name is not None:
             lake.register(name)

@@ -345,7 +345,8 @@ def create(
             cannot be partitioned so, or a property has no sense.
         NotFoundError: The schema does not have a column to partition by.
         UnsupportedError: A type that Delta does not have or Penstock does not write, a property whose rules it does not
-            keep, a path on an object store, or a session of Spark Connect or of another version of Spark.
+            keep, a path on an object store that is not S3, or a session of Spark Connect or of another version of
+            Spark.
         ConflictError: Another writer created a table at the path meanwhile.
     """
     session = prepare(spark)

@@ -39,16 +39,16 @@ def prepare_store(
     not open the bucket, NotFoundError where there is none, UnsupportedError where the session cannot read there.
     """
     options, store = StorageOptions.of(given), store_of(path)
-    if store is None:
+    if store is None or store.kind != "s3":
+        use_options(path, options)
         return
-    if store.kind == "s3":
-        if reads_there and not reads_s3(spark):
-            raise UnsupportedError(f"this Spark session cannot read {path}: {HOW_TO_ADD}")
-        before = options_for(path)
-        options = options.over(_of_session(spark, store.name))
-        check_reachable(path, options)
+    if reads_there and not reads_s3(spark):
+        raise UnsupportedError(f"this Spark session cannot read {path}: {HOW_TO_ADD}")
+    options = options.over(_of_session(spark, store.name))
+    check_reachable(path, options)
+    before = options_for(path)
     use_options(path, options)
-    if store.kind == "s3" and options != before:
+    if options != before:
         _forget_filesystem(spark, store)
 
 

@@ -14,9 +14,8 @@ from uuid import uuid4
 from pyarrow import NativeFile, fs
 
 from penstock.errors import UnsupportedError
-from penstock.storage.options import options_for
 from penstock.storage.paths import is_local
-from penstock.storage.s3 import S3Access, s3_filesystem
+from penstock.storage.s3 import s3_access, s3_filesystem
 from penstock.storage.s3_objects import delete_objects, has_s3_client, put_if_absent
 from penstock.storage.stores import plain_scheme, split_path, store_kind, store_of
 
@@ -190,7 +189,7 @@ def _located(path: str) -> tuple[fs.FileSystem, str]:
         return fs.LocalFileSystem(), path.removeprefix("file://")
     root, rest = split_path(path)
     if store.kind == "s3":
-        filesystem, base = s3_filesystem(S3Access.of(store.name, options_for(path))), store.name
+        filesystem, base = s3_filesystem(s3_access(path)), store.name
     else:
         filesystem, base = _filesystem(plain_scheme(root))
     return filesystem, "/".join(part for part in (base.rstrip("/"), rest) if part)

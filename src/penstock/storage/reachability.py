@@ -11,7 +11,7 @@ from penstock.storage.options import StorageOptions
 from penstock.storage.s3 import S3Access, s3_filesystem
 from penstock.storage.stores import split_path, store_of
 
-# What S3's servers and PyArrow say, and what it means. `{bucket}` and `{place}` are filled in.
+# What S3's servers and PyArrow say, and what it means; `{bucket}` is filled in.
 _MEANINGS = (
     ("SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch", "aws_secret_access_key is wrong: the signature does not match"),
     ("INVALID_ACCESS_KEY_ID|InvalidAccessKeyId|UserNotFound", "aws_access_key_id is wrong: there is no such key"),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pyarrow import fs
 
 from penstock.errors import UnsupportedError
-from penstock.storage.options import StorageOptions
+from penstock.storage.options import StorageOptions, options_for
+from penstock.storage.stores import store_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -65,6 +66,13 @@ class S3Access:
         return not (self.endpoint or "").startswith("http://")
 
 
+def s3_access(path: str) -> S3Access:
+    """How to reach the bucket of a path, which is on S3, with the options that are used for it."""
+    store = store_of(path)
+    assert store is not None  # or the path would be on this machine
+    return S3Access.of(store.name, options_for(path))
+
+
 def _from_environment(names: tuple[str, ...]) -> str | None:
     return next((os.environ[name] for name in names if os.environ.get(name)), None)
 
@@ -103,8 +111,8 @@ def add_secret(connection: duckdb.DuckDBPyConnection, access: S3Access) -> None:
     }
     given = {name: value for name, value in said.items() if value is not None}
     parameters = ", ".join(f"{name} ?" for name in given)
+    name = "".join(letter if letter.isalnum() else f"_{ord(letter)}_" for letter in access.bucket)
     for number, scheme in enumerate(("s3", "s3a", "s3n")):
-        name = "".join(letter if letter.isalnum() else f"_{ord(letter)}_" for letter in access.bucket)
         connection.execute(
             f'CREATE OR REPLACE TEMPORARY SECRET "penstock_{number}_{name}" (TYPE s3, {parameters}, SCOPE ?)',
             [*given.values(), f"{scheme}://{access.bucket}/"],
@@ -119,12 +127,10 @@ def _with_found_key(access: S3Access) -> S3Access:
     if found is None:
         return access
     key = found.get_frozen_credentials()
-    return S3Access(
-        access.bucket, access.region, access.endpoint, access.virtual_hosted, False,
-        key.access_key, key.secret_key, key.token,
-    )  # fmt: skip
+    return replace(access, key_id=key.access_key, secret=key.secret_key, session_token=key.token)
 
 
+@cache
 def has_boto3() -> bool:
     """Whether boto3 is installed."""
     try:

@@ -7,22 +7,20 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import NamedTuple
 
-from penstock.storage.options import options_for
-from penstock.storage.s3 import S3Access, has_boto3, s3_client
-from penstock.storage.stores import split_path, store_of
+from penstock.storage.s3 import has_boto3, s3_access, s3_client
+from penstock.storage.stores import split_path, store_kind
 
 AT_ONCE = 1000  # objects that one request may delete
 
 
 def has_s3_client(path: str) -> bool:
     """Whether a path is on S3, and boto3 is there to ask it more than PyArrow does."""
-    store = store_of(path)
-    return store is not None and store.kind == "s3" and has_boto3()
+    return store_kind(path) == "s3" and has_boto3()
 
 
 def delete_objects(paths: Sequence[str]) -> dict[str, str]:
     """Delete up to a thousand objects of one bucket; tells why, of those that are still there."""
-    access = _access(paths[0])
+    access = s3_access(paths[0])
     by_key = {split_path(path)[1]: path for path in paths}
     with _os_errors():
         answer = s3_client(access).delete_objects(
@@ -39,7 +37,7 @@ def put_if_absent(path: str, content: bytes) -> bool:
     """Make an object, all of it at once; False, and nothing done, where there is one already."""
     from botocore.exceptions import ClientError
 
-    access, key = _access(path), split_path(path)[1]
+    access, key = s3_access(path), split_path(path)[1]
     client = s3_client(access)
     with _os_errors():
         while True:
@@ -68,7 +66,7 @@ class Upload(NamedTuple):
 
 def unfinished_uploads(directory: str) -> Iterator[Upload]:
     """The unfinished uploads below a directory, which ends in a slash."""
-    access, prefix = _access(directory), split_path(directory)[1]
+    access, prefix = s3_access(directory), split_path(directory)[1]
     root = directory.removesuffix(prefix)
     pages = s3_client(access).get_paginator("list_multipart_uploads").paginate(Bucket=access.bucket, Prefix=prefix)
     with _os_errors():
@@ -81,7 +79,7 @@ def end_upload(upload: Upload) -> bool:
     """Give up an upload and its parts; whether it is gone."""
     from botocore.exceptions import BotoCoreError, ClientError
 
-    access, key = _access(upload.path), split_path(upload.path)[1]
+    access, key = s3_access(upload.path), split_path(upload.path)[1]
     try:
         s3_client(access).abort_multipart_upload(Bucket=access.bucket, Key=key, UploadId=upload.id)
     except (ClientError, BotoCoreError) as error:
@@ -98,9 +96,3 @@ def _os_errors() -> Iterator[None]:
         yield
     except (ClientError, BotoCoreError) as error:
         raise OSError(str(error)) from error
-
-
-def _access(path: str) -> S3Access:
-    store = store_of(path)
-    assert store is not None  # or the path would be on this machine
-    return S3Access.of(store.name, options_for(path))

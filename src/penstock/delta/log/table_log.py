@@ -69,7 +69,7 @@ class LogListing:
 class TableLog:
     """Reads the log of the table at a path. Nothing is kept between calls: each one sees the log as it is now.
 
-    `single_writer` says that no one else writes to the table, which is the only safe way on an object store.
+    `single_writer` says that no one else writes to the table, which is the only safe way on object stores but S3.
     """
 
     path: str
