@@ -39,9 +39,13 @@ def class_loader(spark: SparkSession, package: str, names: tuple[str, ...]) -> A
         loaded = _loaded.setdefault(gateway, {})
         key = (package, *names)
         if key not in loaded:
-            sources = {name: files(package).joinpath(f"{name}.java").read_text() for name in names}
-            loaded[key] = _with_folder(spark, _compiled(spark, sources))
+            loaded[key] = _with_folder(spark, class_folder(spark, package, names))
         return loaded[key]
+
+
+def class_folder(spark: SparkSession, package: str, names: tuple[str, ...]) -> Path:
+    """The folder with the classes of a package of sources, compiled if they were not yet; its name is theirs alone."""
+    return _compiled(spark, {name: files(package).joinpath(f"{name}.java").read_text() for name in names})
 
 
 def _with_folder(spark: SparkSession, folder: Path) -> Any:

@@ -1,0 +1,42 @@
+"""Brings Java classes of ours to every executor: in a JAR that is made when they are first needed."""
+
+from __future__ import annotations
+
+import threading
+import zipfile
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from penstock.spark.java_classes import class_folder, class_loader
+
+_JAVA = "penstock.spark.java"
+_added: WeakKeyDictionary[SparkContext, set[str]] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def add_to_executors(spark: SparkSession, *names: str) -> None:
+    """Let the driver and the executors of a session find classes by their names, from now on; once a context.
+
+    `names` are sources of `spark/java/` that refer to no others. A task that starts later finds them by the loader of
+    its thread, which Hadoop's configuration uses.
+    """
+    class_loader(spark, _JAVA, names)
+    folder, context = class_folder(spark, _JAVA, names), spark.sparkContext
+    with _lock:
+        added = _added.setdefault(context, set())
+        if folder.name not in added:
+            jar = _packed(folder, Path(str(context._temp_dir)))
+            context._jsc.sc().addJar(str(jar))
+            added.add(folder.name)
+
+
+def _packed(folder: Path, target: Path) -> Path:
+    """The classes of a folder as a JAR; executors know it by its name, which is that of these classes alone."""
+    jar = target / f"penstock-{folder.name}.jar"
+    with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as made:
+        for path in sorted(folder.rglob("*.class")):
+            made.write(path, path.relative_to(folder).as_posix())
+    return jar
