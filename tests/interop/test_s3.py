@@ -191,7 +191,7 @@ def test_the_sessions_settings(lake_on_s3: Catalog, spark: SparkSession, bucket:
 
 
 def test_requests(lake_on_s3: Catalog, spark: SparkSession, bucket: Bucket, s3: S3Server) -> None:
-    """A file is written with one request; a query lists nothing, and asks of a file what Spark's reader does."""
+    """A small file is written with one request and read with one; a query lists nothing and asks for no size."""
     with attached(lake_on_s3, spark, storage_options=bucket.options, data_inlining_row_limit=0) as lake:
         table = lake.create_table("t", "id BIGINT, a STRING")
         before = len(s3.requests(bucket.name))
@@ -201,4 +201,37 @@ def test_requests(lake_on_s3: Catalog, spark: SparkSession, bucket: Bucket, s3: 
         assert [request.split()[0] for request in written] == ["PutObject"] * files
         assert table.read().selectExpr("sum(id)").collect() == [(2999 * 1500,)]
         asked = s3.requests(bucket.name)[before + len(written) :]
-        assert sorted(request.split()[0] for request in asked) == ["GetObject"] * files + ["HeadObject"] * files
+        assert [request.split()[0] for request in asked] == ["GetObject"] * files
+
+
+def test_requests_for_large_files(
+    lake_on_s3: Catalog, spark: SparkSession, bucket: Bucket, s3: S3Server, tmp_path: Path
+) -> None:
+    """Of a file of many row groups, no more is asked than Spark's own reader asks of the same file, and no size."""
+    plain = {
+        "fs.s3a.access.key": KEY_ID,
+        "fs.s3a.secret.key": SECRET,
+        "fs.s3a.endpoint": s3.endpoint,
+        "fs.s3a.endpoint.region": "us-east-1",
+        "fs.s3a.path.style.access": "true",
+        "fs.s3a.input.stream.type": "classic",
+    }
+    columns = ["id", *(f"repeat(sha2(string(id * {i}), 256), 3) AS s{i}" for i in range(1, 4)), "id % 7 AS k"]
+    with attached(lake_on_s3, spark, storage_options=bucket.options, data_inlining_row_limit=0) as lake:
+        lake.set_option("parquet_row_group_size", "5000")
+        rows = spark.range(0, 30_000, 1, 1).selectExpr(*columns)
+        table = lake.create_table("large", rows.schema)
+        table.append(rows)
+        (file,) = table.files().collect()
+        assert file.data_file_size_bytes > 4 << 20
+        local = tmp_path / "large.parquet"
+        local.write_bytes((s3.objects / file.data_file.removeprefix("s3://")).read_bytes())
+        for wanted in (["*"], ["k", "s2"], ["sum(id)"], ["count(*)"]):
+            before = len(s3.requests(bucket.name))
+            ours = table.read().selectExpr(*wanted)
+            assert sorted(ours.collect()) == sorted(spark.read.parquet(str(local)).selectExpr(*wanted).collect())
+            asked = [request.split()[0] for request in s3.requests(bucket.name)[before:]]
+            assert set(asked) == {"GetObject"}
+            before = len(s3.requests(bucket.name))
+            spark.read.options(**plain).parquet(file.data_file.replace("s3:", "s3a:")).selectExpr(*wanted).collect()
+            assert len(asked) < len(s3.requests(bucket.name)[before:])

@@ -8,9 +8,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, LongType, StringType, StructType, TimestampType
 
+from penstock.spark.executor_classes import add_to_executors
 from penstock.spark.java_classes import java_class
-from penstock.spark.jvm import java_type
-from penstock.spark.stores import hadoop_settings
+from penstock.spark.jvm import java_type, new_object
+from penstock.spark.stores import KNOWN_FILES, hadoop_settings
 from penstock.storage.paths import to_uri
 
 # Spark's reader fills a column of this name with the row's number in its file. `_metadata.row_index` is the same number
@@ -40,10 +41,18 @@ _SOURCES = "org.apache.spark.sql.execution.datasources"
 
 def parquet_rows(spark: SparkSession, index: Any, schema: StructType) -> DataFrame:
     """Spark's own vectorised Parquet scan of an index's files; each brings its values of the constant columns."""
-    parquet = java_class(spark, f"{_SOURCES}.parquet.ParquetFileFormat")()
     floating = any(kind in schema.simpleString() for kind in ("float", "double"))
-    options = _PARQUET_OPTIONS | (_WITHOUT_DICTIONARIES if floating else {}) | hadoop_settings(spark)
-    return _frame(spark, index, schema, parquet, options)
+    settings = hadoop_settings(spark)
+    options = _PARQUET_OPTIONS | (_WITHOUT_DICTIONARIES if floating else {}) | settings
+    return _frame(spark, index, schema, _parquet(spark, in_stores=bool(settings)), options)
+
+
+def _parquet(spark: SparkSession, *, in_stores: bool) -> Any:
+    """Spark's Parquet reader; in stores, one that opens files without asking for sizes that the catalog knows."""
+    if not in_stores:
+        return java_class(spark, f"{_SOURCES}.parquet.ParquetFileFormat")()
+    add_to_executors(spark, *KNOWN_FILES)
+    return new_object(spark, "penstock.KnownParquet", KNOWN_FILES)
 
 
 def file_rows(spark: SparkSession, index: Any) -> DataFrame:

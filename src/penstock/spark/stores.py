@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from penstock.errors import UnsupportedError
 from penstock.spark.java_classes import java_class
-from penstock.spark.jvm import new_object
 from penstock.spark.s3_packages import HOW_TO_ADD
 from penstock.storage.options import StorageOptions, known_stores, options_for, use_options
 from penstock.storage.reachability import check_reachable
 from penstock.storage.s3 import S3Access
-from penstock.storage.stores import Store, store_of
+from penstock.storage.stores import store_of
 
+# Sources of the classes that open files whose sizes the catalog knows: see KnownSizes.
+KNOWN_FILES = ("KnownFile", "KnownParquet", "KnownSizes", "KnownStream")
 _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+# Hadoop's newest stream asks for each file's ETag first; this one asks for nothing but bytes.
+_STREAM = "classic"
 _PROVIDERS = "org.apache.hadoop.fs.s3a"
 # Our names of options with those of Hadoop's settings.
 _SETTINGS = {
@@ -46,10 +50,7 @@ def prepare_store(
         raise UnsupportedError(f"this Spark session cannot read {path}: {HOW_TO_ADD}")
     options = options.over(_of_session(spark, store.name))
     check_reachable(path, options)
-    before = options_for(path)
     use_options(path, options)
-    if options != before:
-        _forget_filesystem(spark, store)
 
 
 def prepare_other_store(spark: SparkSession, path: str, data_path: str) -> None:
@@ -73,13 +74,13 @@ def _hadoop(spark: SparkSession) -> Any:
     return context.hadoopConfiguration()
 
 
+def _setting(hadoop: Any, bucket: str, name: str) -> str | None:
+    return hadoop.get(f"fs.s3a.bucket.{bucket}.{name}") or hadoop.get(f"fs.s3a.{name}") or None
+
+
 def _of_session(spark: SparkSession, bucket: str) -> dict[str, str]:
     """What the session's `fs.s3a` settings say of a bucket."""
     hadoop, found = _hadoop(spark), {}
-
-    def setting(name: str) -> str | None:
-        return hadoop.get(f"fs.s3a.bucket.{bucket}.{name}") or hadoop.get(f"fs.s3a.{name}") or None
-
     for name, hadoop_name in _KEYS.items():
         secret = hadoop.getPassword(f"fs.s3a.bucket.{bucket}.{hadoop_name}") or hadoop.getPassword(
             f"fs.s3a.{hadoop_name}"
@@ -87,38 +88,32 @@ def _of_session(spark: SparkSession, bucket: str) -> dict[str, str]:
         if secret:
             found[name] = str(java_class(spark, "java.lang.String").valueOf(secret))
     for name, hadoop_name in _SETTINGS.items():
-        value = setting(hadoop_name)
+        value = _setting(hadoop, bucket, hadoop_name)
         if value:
             found[name] = value
     endpoint = found.get("aws_endpoint_url")
     if endpoint and "://" not in endpoint:
         found["aws_endpoint_url"] = (
-            f"{'http' if setting('connection.ssl.enabled') == 'false' else 'https'}://{endpoint}"
+            f"{'http' if _setting(hadoop, bucket, 'connection.ssl.enabled') == 'false' else 'https'}://{endpoint}"
         )
-    if setting("path.style.access") == "false" and endpoint:
+    if _setting(hadoop, bucket, "path.style.access") == "false" and endpoint:
         found["aws_virtual_hosted_style_request"] = "true"
-    if "Anonymous" in (setting("aws.credentials.provider") or ""):
+    if "Anonymous" in (_setting(hadoop, bucket, "aws.credentials.provider") or ""):
         found["aws_skip_signature"] = "true"
     return found
 
 
-def _forget_filesystem(spark: SparkSession, store: Store) -> None:
-    """Let this JVM forget what it keeps of a bucket with other options: it would go on using them."""
-    new_object(spark, "penstock.CachedFileSystems", ("CachedFileSystems",)).forgetBucket(store.name)
-
-
 def hadoop_settings(spark: SparkSession) -> dict[str, str]:
     """Settings of Hadoop's by which a scan reads the known buckets: for the scan alone, and in no session."""
+    hadoop = _hadoop(spark)
     settings: dict[str, str] = {}
     for store, options in known_stores().items():
         if store.kind == "s3":
-            settings |= _of_bucket(S3Access.of(store.name, options))
-    if settings and not _hadoop(spark).get("fs.s3.impl"):
-        settings["fs.s3.impl"] = settings["fs.s3n.impl"] = _S3A
-    return settings
+            settings |= _of_bucket(hadoop, S3Access.of(store.name, options))
+    return settings | (_without_sizes(hadoop, ("s3", "s3a", "s3n"), _S3A) if settings else {})
 
 
-def _of_bucket(access: S3Access) -> dict[str, str]:
+def _of_bucket(hadoop: Any, access: S3Access) -> dict[str, str]:
     said: dict[str, str | None] = {
         "access.key": access.key_id,
         "secret.key": access.secret,
@@ -128,8 +123,20 @@ def _of_bucket(access: S3Access) -> dict[str, str]:
         "path.style.access": None if access.endpoint is None else str(not access.virtual_hosted).lower(),
         "aws.credentials.provider": _provider(access),
         "connection.establish.timeout": "5s",
+        "input.stream.type": _setting(hadoop, access.bucket, "input.stream.type") or _STREAM,
     }
-    return {f"fs.s3a.bucket.{access.bucket}.{name}": value for name, value in said.items() if value is not None}
+    settings = {f"fs.s3a.bucket.{access.bucket}.{name}": value for name, value in said.items() if value is not None}
+    return settings | {f"penstock.settings.{access.bucket}": sha256(repr(settings).encode()).hexdigest()}
+
+
+def _without_sizes(hadoop: Any, schemes: tuple[str, ...], usual: str) -> dict[str, str]:
+    """Let the file system of ours open the files of schemes, and the one that is set, or the usual, do all else."""
+    settings: dict[str, str] = {}
+    for scheme in schemes:
+        settings[f"penstock.fs.{scheme}"] = hadoop.get(f"fs.{scheme}.impl") or usual
+        settings[f"fs.{scheme}.impl"] = "penstock.KnownSizes"
+        settings[f"fs.{scheme}.impl.disable.cache"] = "true"
+    return settings
 
 
 def _provider(access: S3Access) -> str | None:
