@@ -9,13 +9,14 @@ from pyspark.sql import SparkSession
 
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog.commits.commit import RetryPolicy
+from penstock.ducklake.catalog.location import parse_location
 from penstock.ducklake.catalog.opening import AttachOptions, open_catalog
 from penstock.ducklake.model.snapshots import Version
 from penstock.errors import AttachError, NotFoundError
 from penstock.lake import Lake
 from penstock.spark.session import prepare
 from penstock.spark.stores import prepare_store
-from penstock.storage.stores import store_of
+from penstock.storage.stores import store_kind, store_of
 
 
 def attach(
@@ -44,7 +45,8 @@ def attach(
     The parameters are those of DuckLake's ATTACH, in lower case.
 
     Args:
-        uri: `ducklake:FILE`, `ducklake:sqlite:FILE`, `ducklake:postgres:...` or `ducklake:mysql:...`.
+        uri: `ducklake:FILE`, `ducklake:sqlite:FILE`, `ducklake:postgres:...` or `ducklake:mysql:...`. A file behind
+            `https://`, `http://` or `s3://`, of DuckDB or SQLite, is read only.
         data_path: Where data files are; by default beside a file of the catalog, `FILE.files/`.
         create_if_not_exists: Whether a lake that does not exist is made.
         read_only: Whether nothing may be changed.
@@ -53,7 +55,7 @@ def attach(
         metadata_schema: The database's schema that holds the catalog.
         metadata_parameters: These add to what the location says of the connection, and may say all of it:
             `ducklake:postgres:` (where libpq's environment counts too) and `ducklake:mysql:` need nothing more.
-        storage_options: Keys and address of the data path's bucket, as deltalake and Polars call them:
+        storage_options: Keys and address of the bucket of data and catalog, as deltalake and Polars call them:
             `aws_access_key_id`, `aws_secret_access_key`, `aws_session_token`, `aws_region`, `aws_endpoint_url`,
             `aws_virtual_hosted_style_request`, `aws_skip_signature`. What is not given comes from the session's
             `fs.s3a` settings, then from where AWS's own tools look.
@@ -85,6 +87,9 @@ def attach(
     retries = RetryPolicy(max_retry_count, retry_wait_ms, retry_backoff)
     if storage_options or store_of(data_path or ""):
         prepare_store(prepare(spark), data_path or "", storage_options)  # before a lake is made
+    location = parse_location(uri)
+    if location.is_remote and store_kind(location.target) == "s3":
+        prepare_store(prepare(spark), location.target, storage_options, reads_there=False)
     catalog = open_catalog(uri, options)
     limit = {} if data_inlining_row_limit is None else {"data_inlining_row_limit": str(data_inlining_row_limit)}
     pinned = snapshot_version is not None or snapshot_time is not None
@@ -93,6 +98,8 @@ def attach(
         session = prepare(spark)
         if store_of(catalog.data_path) != store_of(data_path or ""):  # or it was prepared above
             prepare_store(session, catalog.data_path, storage_options)
+        if location.is_remote and store_kind(location.target) == "http":  # it may name files by their addresses
+            prepare_store(session, location.target, None)
         lake = Lake(Attachment(catalog, session, limit, read_only, retries, at))
         if name is not None:
             lake.register(name)

@@ -160,6 +160,10 @@ class Attachment:
 
     def check_writable(self) -> None:
         """Raise an InvalidError where nothing may be changed."""
+        if self.catalog.database.location.is_remote:
+            raise InvalidError(
+                f"{self!r} is a file elsewhere, which can only be read; change the lake that it is a copy of"
+            )
         if self._read_only or self._pinned is not None:
             how = "read_only=True" if self._read_only else "a snapshot"
             raise InvalidError(f"{self!r} was attached with {how} and cannot be changed; attach it without")

@@ -16,12 +16,18 @@ from penstock.storage.reachability import check_reachable
 from penstock.storage.s3 import S3Access
 from penstock.storage.stores import store_of
 
-# Sources of the classes that open files whose sizes the catalog knows: see KnownSizes.
-KNOWN_FILES = ("KnownFile", "KnownParquet", "KnownSizes", "KnownStream")
+# Sources of the classes that open files whose sizes the catalog knows, in stores and behind http.
+KNOWN_FILES = ("KnownFile", "KnownParquet", "KnownSizes", "KnownStream", "RangeFileSystem")
 _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 # Hadoop's newest stream asks for each file's ETag first; this one asks for nothing but bytes.
 _STREAM = "classic"
 _PROVIDERS = "org.apache.hadoop.fs.s3a"
+# Hadoop's own file system for http can neither tell sizes nor read from the middle. One of ours is made for each file.
+_OF_WEB = {
+    f"fs.{scheme}.impl{setting}": value
+    for scheme in ("http", "https")
+    for setting, value in (("", "penstock.RangeFileSystem"), (".disable.cache", "true"))
+}
 # Our names of options with those of Hadoop's settings.
 _SETTINGS = {
     "aws_region": "endpoint.region",
@@ -107,10 +113,15 @@ def hadoop_settings(spark: SparkSession) -> dict[str, str]:
     """Settings of Hadoop's by which a scan reads the known buckets: for the scan alone, and in no session."""
     hadoop = _hadoop(spark)
     settings: dict[str, str] = {}
-    for store, options in known_stores().items():
+    stores = known_stores()
+    for store, options in stores.items():
         if store.kind == "s3":
             settings |= _of_bucket(hadoop, S3Access.of(store.name, options))
-    return settings | (_without_sizes(hadoop, ("s3", "s3a", "s3n"), _S3A) if settings else {})
+    if settings:
+        settings |= _without_sizes(hadoop, ("s3", "s3a", "s3n"), _S3A)
+    if any(store.kind == "http" for store in stores):
+        settings |= _OF_WEB
+    return settings
 
 
 def _of_bucket(hadoop: Any, access: S3Access) -> dict[str, str]:

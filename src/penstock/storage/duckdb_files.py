@@ -12,11 +12,13 @@ from penstock.storage.duckdb_sql import text_literal
 from penstock.storage.options import known_stores
 from penstock.storage.paths import is_local
 from penstock.storage.s3 import S3Access, add_secret
+from penstock.storage.stores import store_kind
+from penstock.storage.web_files import web_address
 
 _KEY = "file_key"
 _NO_HTTPFS = (
-    "encrypted files, and files on S3 that only DuckDB can read, need DuckDB's httpfs extension on every machine; "
-    "pip install 'penstock[s3,encryption]'"
+    "catalogs that are DuckDB files elsewhere, encrypted files, and files elsewhere that only DuckDB can read, need "
+    "DuckDB's httpfs extension on every machine; pip install 'penstock[http]'"
 )
 
 
@@ -84,6 +86,8 @@ def path_literal(path: str) -> str:
     """
     if not is_local(path) and not _has_httpfs():
         raise UnsupportedError(_NO_HTTPFS)
+    if store_kind(path) == "http":
+        return text_literal(web_address(path))
     return text_literal("".join(f"[{letter}]" if letter in "[*?" else letter for letter in path))
 
 

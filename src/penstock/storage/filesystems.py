@@ -18,12 +18,15 @@ from penstock.storage.paths import is_local
 from penstock.storage.s3 import s3_access, s3_filesystem
 from penstock.storage.s3_objects import delete_objects, has_s3_client, put_if_absent
 from penstock.storage.stores import plain_scheme, split_path, store_kind, store_of
+from penstock.storage.web_files import open_web_file
 
 _OBJECT_STORES = ("s3", "gcs", "abfs")
 
 
 def open_file(path: str) -> NativeFile:
     """A file opened for random reading."""
+    if store_kind(path) == "http":
+        return open_web_file(path)
     filesystem, name = _located(path)
     return filesystem.open_input_file(name)
 
@@ -188,6 +191,10 @@ def _located(path: str) -> tuple[fs.FileSystem, str]:
     if store is None:
         return fs.LocalFileSystem(), path.removeprefix("file://")
     root, rest = split_path(path)
+    if store.kind == "http":
+        raise UnsupportedError(
+            f"{path} can only be read: nothing can be listed, written or deleted over http and https"
+        )
     if store.kind == "s3":
         filesystem, base = s3_filesystem(s3_access(path)), store.name
     else:

@@ -10,10 +10,16 @@ from urllib.parse import quote, unquote
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_WEB = re.compile(r"(?i)https?://")
 
 
 def absolute(path: str) -> str:
-    """Make a data path independent of the working directory."""
+    """Make a data path independent of the working directory.
+
+    An address of the web is decoded: in paths each letter stands for itself.
+    """
+    if _WEB.match(path):
+        return unquote(path)
     return path if _SCHEME.match(path) else os.path.abspath(path) + ("/" if path.endswith("/") else "")
 
 
@@ -54,6 +60,11 @@ def to_uri(path: str) -> str:
         return "file://" + quote(path)
     authority, slash, rest = path[match.end() :].partition("/")  # with its port and its `@`
     return match[0] + authority + slash + quote(rest)
+
+
+def shown_url(url: str) -> str:
+    """An address as messages may show it: without what follows a question mark, which may be a token."""
+    return url.partition("?")[0]
 
 
 def hive_values(path: str) -> dict[str, str | None]:

@@ -7,11 +7,14 @@ import re
 from dataclasses import dataclass, field
 
 from penstock.errors import AttachError
+from penstock.storage.paths import shown_url
+from penstock.storage.stores import store_kind, store_of
 
-_FILES, _SERVERS = ("duckdb", "sqlite"), ("postgres", "mysql")
+_FILES, _REMOTE, _SERVERS = ("duckdb", "sqlite"), ("http", "s3"), ("postgres", "mysql")
 _SUPPORTED = (
-    "a catalog is a local DuckDB file (ducklake:FILE), a local SQLite file (ducklake:sqlite:FILE), PostgreSQL "
-    "(ducklake:postgres:dbname=...) or MySQL (ducklake:mysql:db=...); only data_path may be elsewhere"
+    "a catalog is a DuckDB file (ducklake:FILE) or a SQLite file (ducklake:sqlite:FILE), on this machine or behind "
+    "https:// or s3://, PostgreSQL (ducklake:postgres:dbname=...) or MySQL (ducklake:mysql:db=...); data_path may be "
+    "elsewhere"
 )
 # What DuckDB takes for the name of an extension, and not for a drive.
 _KIND = re.compile(r"(\w{2,}):(?!//)", re.ASCII)
@@ -30,10 +33,12 @@ class Location:
 
     engine: str
     target: str = field(repr=False)
+    is_remote: bool = False  # a file that is not on this machine, and can only be read
 
     def __str__(self) -> str:
         prefix = "" if self.engine == "duckdb" else f"{self.engine}:"
-        return f"ducklake:{prefix}{redact(self.target)}"
+        shown = redact(self.target)
+        return f"ducklake:{prefix}{shown_url(shown) if self.is_remote else shown}"
 
     def __repr__(self) -> str:
         return f"Location({str(self)!r})"
@@ -71,7 +76,7 @@ def parse_location(uri: str) -> Location:
         _refuse_other_kinds(uri, target)
     if not target:
         raise AttachError(f"{uri!r} names no metadata database; write it after the colon")
-    return Location(engine, _local(uri, target))
+    return _placed(uri, engine, target)
 
 
 def _refuse_other_kinds(uri: str, target: str) -> None:
@@ -85,19 +90,32 @@ def _refuse_other_kinds(uri: str, target: str) -> None:
         )
 
 
-def _local(uri: str, target: str) -> str:
-    """The path of a local file."""
+def _placed(uri: str, engine: str, target: str) -> Location:
+    """The location of a file, on this machine or elsewhere."""
     scheme = _SCHEME.match(target)
     if scheme is None or os.path.exists(target):
-        return target
+        return Location(engine, target)
     if scheme[1].lower() == "file":
-        return target[scheme.end() :]
+        return Location(engine, target[scheme.end() :])
+    if store_kind(target) in _REMOTE:
+        refuse_credentials(target)
+        return Location(engine, target, is_remote=True)
     raise AttachError(
         f"{_shown(uri)!r} cannot be attached: catalogs over {scheme[1]} are not supported; {_SUPPORTED}. "
         "Copy the catalog's file to this machine"
     )
 
 
+def refuse_credentials(url: str) -> None:
+    """Raise an AttachError, which does not show it, where a name or a password stands in an address of the web."""
+    store = store_of(url)
+    if store is not None and store.kind == "http" and "@" in store.name:
+        raise AttachError(
+            f"the address of {store.name.rpartition('@')[2]} holds a name or a password before its @, which is not "
+            "supported: what is read over http and https is public"
+        )
+
+
 def _shown(uri: str) -> str:
     """Without passwords, and without tokens that may follow a question mark."""
-    return redact(uri).partition("?")[0]
+    return shown_url(redact(uri))

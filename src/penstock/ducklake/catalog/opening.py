@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from penstock.ducklake.catalog.catalog_tables import FORMAT_VERSION, TABLES
 from penstock.ducklake.catalog.creation import create_file, create_lake, has_lake
 from penstock.ducklake.catalog.databases import ConnectOptions, Database, connect
-from penstock.ducklake.catalog.location import Location, parse_location
+from penstock.ducklake.catalog.location import Location, parse_location, refuse_credentials
 from penstock.ducklake.catalog.migration import format_version, migrate
+from penstock.ducklake.catalog.remote_files import recognised
 from penstock.ducklake.model.options import OptionValue
 from penstock.errors import AttachError, CatalogError
 from penstock.storage.paths import absolute, folder
@@ -52,12 +53,14 @@ def open_catalog(uri: str, options: AttachOptions) -> Catalog:
     Its data path is not looked at: a lake may have no file in it, or none that is asked for.
     """
     location = parse_location(uri)
+    if location.is_remote:
+        location, options = recognised(location), replace(options, read_only=True)
     new_data_path = _new_data_path(location, options)
     how = ConnectOptions(
         options.read_only, options.metadata_schema, options.metadata_parameters, create=new_data_path is not None
     )
     encrypted = bool(options.encrypted)
-    if location.engine in _FILES and not os.path.exists(location.target):
+    if location.engine in _FILES and not location.is_remote and not os.path.exists(location.target):
         if new_data_path is not None:
             create_file(location, how, new_data_path, encrypted)
         elif _may_create(options):
@@ -96,9 +99,10 @@ def _no_lake(location: Location, options: AttachOptions) -> str:
     if _may_create(options):
         return _no_data_path(location)
     where = f" in schema {options.metadata_schema!r}" if options.metadata_schema else ""
+    way = "" if location.is_remote else ", or attach with create_if_not_exists=True and without read_only to create one"
     return (
         f"{location} is not a DuckLake: it has no table ducklake_metadata{where}; check the location and "
-        "metadata_schema, or attach with create_if_not_exists=True and without read_only to create one"
+        f"metadata_schema{way}"
     )
 
 
@@ -142,6 +146,7 @@ def _located(database: Database, options: AttachOptions) -> Catalog:
     given = options.data_path or stored
     if given is None:
         raise AttachError(f"{database.location} names no data path; give data_path")
+    refuse_credentials(given)
     path = folder(absolute(given))
     if stored is not None and path != folder(absolute(stored)) and not options.override_data_path:
         raise AttachError(

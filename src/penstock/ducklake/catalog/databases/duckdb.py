@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,11 +16,16 @@ from penstock.ducklake.catalog.databases.base import ConnectOptions, Database, I
 from penstock.ducklake.catalog.dialects import DUCKDB
 from penstock.ducklake.catalog.location import Location
 from penstock.errors import AttachError
+from penstock.storage.duckdb_files import load_httpfs
+from penstock.storage.duckdb_sql import text_literal
+from penstock.storage.s3 import add_secret, s3_access
+from penstock.storage.stores import store_kind
 
 _FEW_ROWS = 32
 # One process holds the file, so that its threads can take turns to write; else they would collide.
 _turns: dict[str, threading.RLock] = {}
 _INSERTED = "penstock_inserted"
+_ATTACHED = "penstock_catalog"
 # DuckDB has one class for all constraints, and one for all that can happen to a transaction. Of those, a key that is
 # taken, and a row or table that another transaction changed.
 _COLLISIONS = (
@@ -40,12 +45,15 @@ class DuckdbDatabase(Database):
     def __init__(self, location: Location, options: ConnectOptions) -> None:
         super().__init__(location)
         config: dict[str, Any] = dict(options.parameters)
-        if not os.path.exists(location.target):
+        if not location.is_remote and not os.path.exists(location.target):
             if not options.create:
                 raise AttachError(no_such_file(location))
             config.setdefault("storage_compatibility_version", "latest")
         try:
-            self._connection = duckdb.connect(location.target, read_only=options.read_only, config=config)
+            if location.is_remote:
+                self._connection = _connect_remote(location, config)
+            else:
+                self._connection = duckdb.connect(location.target, read_only=options.read_only, config=config)
         except duckdb.IOException as error:
             raise AttachError(_cannot_open(location, str(error))) from None
         except duckdb.Error as error:
@@ -58,7 +66,8 @@ class DuckdbDatabase(Database):
         try:
             if create:
                 self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.identifier(schema)}")
-            self._connection.execute(f"USE {self.identifier(schema)}")
+            within = f"{_ATTACHED}." if self.location.is_remote else ""
+            self._connection.execute(f"USE {within}{self.identifier(schema)}")
         except duckdb.Error:
             self._connection.close()
             raise AttachError(
@@ -129,6 +138,21 @@ class DuckdbDatabase(Database):
         self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any]
     ) -> list[Row]:
         raise NotImplementedError("a DuckDB catalog holds inlined values in their own types")
+
+
+def _connect_remote(location: Location, config: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
+    """A DuckDB in memory with a file of another machine, which it reads by ranges."""
+    connection = duckdb.connect(config=dict(config))
+    try:
+        load_httpfs(connection)
+        if store_kind(location.target) == "s3":
+            add_secret(connection, s3_access(location.target))
+        connection.execute(f"ATTACH {text_literal(location.target)} AS {_ATTACHED} (TYPE duckdb, READ_ONLY)")
+        connection.execute(f"USE {_ATTACHED}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _cannot_open(location: Location, reason: str) -> str:

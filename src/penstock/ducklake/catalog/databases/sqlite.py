@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -19,6 +20,7 @@ from penstock.ducklake.catalog.databases.base import (
 )
 from penstock.ducklake.catalog.dialects import SQLITE
 from penstock.ducklake.catalog.location import Location
+from penstock.ducklake.catalog.remote_files import local_copy
 from penstock.errors import AttachError, CatalogError
 
 _BUSY_TIMEOUT_SECONDS = 30.0
@@ -40,15 +42,19 @@ class SqliteDatabase(Database):
 
     def __init__(self, location: Location, options: ConnectOptions) -> None:
         super().__init__(location)
+        self._folder: TemporaryDirectory[str] | None = None  # of the copy of a file that is elsewhere
         if options.schema not in (None, "main"):
             raise AttachError(
                 f"{location} has no schema {options.schema!r}: SQLite has none; leave metadata_schema out"
             )
         refuse_unknown(location, tuple(options.parameters), "none: SQLite has no connection to describe")
-        if not os.path.exists(location.target) and not options.create:
+        file, mode = location.target, "ro" if options.read_only else "rwc" if options.create else "rw"
+        if location.is_remote:
+            self._folder, copy = local_copy(location)
+            file, mode = str(copy), "ro&immutable=1"
+        elif not os.path.exists(file) and not options.create:
             raise AttachError(no_such_file(location))
-        mode = "ro" if options.read_only else "rwc" if options.create else "rw"
-        uri = f"file:{quote(os.path.abspath(location.target))}?mode={mode}"
+        uri = f"file:{quote(os.path.abspath(file))}?mode={mode}"
         try:
             self._connection = sqlite3.connect(
                 uri, uri=True, timeout=_BUSY_TIMEOUT_SECONDS, check_same_thread=False, isolation_level=None
@@ -57,6 +63,8 @@ class SqliteDatabase(Database):
             # What a transaction writes stays in memory until it commits: readers are not shut out before that.
             self._connection.execute("PRAGMA cache_spill = off")
         except sqlite3.Error as error:
+            if self._folder is not None:
+                self._folder.cleanup()
             raise AttachError(f"{location} is not a DuckLake: SQLite cannot open the file ({error})") from None
 
     def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
@@ -83,6 +91,8 @@ class SqliteDatabase(Database):
 
     def _close(self) -> None:
         self._connection.close()
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def tables(self, prefix: str) -> set[str]:
         names = self.query("SELECT name FROM sqlite_master WHERE type = 'table'")
