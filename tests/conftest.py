@@ -20,6 +20,7 @@ from support.processes import environment
 from support.s3_server import S3Server
 from support.servers import MariaDBServer, PostgresServer
 from support.small_sessions import CLUSTERED, cluster, interpret, name_classes, shared_settings
+from support.web_server import WebServer, web_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -140,6 +141,14 @@ def s3() -> Iterator[S3Server]:
     server = S3Server()
     yield server
     server.stop()
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[WebServer]:
+    """A web server for the files of a folder, which is empty."""
+    (tmp_path / "www").mkdir()
+    with web_server(tmp_path / "www") as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
