@@ -1,4 +1,4 @@
-"""The guides' code runs, as it stands there: against the real S3 server, with its address for that of the guide."""
+"""The guides' code runs, as it stands there: against real servers, with their addresses for those of the guides."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.s3_server import KEY_ID, SECRET, S3Server
+from support.web_server import WebServer
 
 GUIDES = Path(__file__).parent.parent / "docs" / "guides"
 CODE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -32,3 +33,13 @@ def test_storage(spark: SparkSession, s3: S3Server, tmp_path: Path, monkeypatch:
     names: dict[str, object] = {}
     exec(compile(code, "storage.md", "exec"), names)
     assert os.path.exists("sales.sqlite")
+
+
+def test_public_lakes(spark: SparkSession, web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it works is what the server gives to all: nothing has to be copied."""
+    monkeypatch.chdir(web.folder)
+    code = code_of("public_lakes.md", **{"https://lakes.example.org": web.url})
+    names: dict[str, object] = {}
+    exec(compile(code, "public_lakes.md", "exec"), names)
+    assert web.asked("GET", "/weather.ducklake")
+    assert web.asked("GET", ".parquet")

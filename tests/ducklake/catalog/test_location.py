@@ -35,15 +35,12 @@ def test_locations(uri: str, engine: str, target: str) -> None:
 @pytest.mark.parametrize(
     ("uri", "named"),
     [
-        ("ducklake:https://me:hunter2@host/public.ducklake", "https"),
-        ("ducklake:http://host/public.ducklake?key=hunter2", "http"),
-        ("ducklake:s3://bucket/a.ducklake", "s3"),
         ("ducklake:gs://bucket/a.ducklake", "gs"),
         ("ducklake:az://container/a.ducklake", "az"),
         ("ducklake:abfss://container@host/a.ducklake", "abfss"),
         ("ducklake:hdfs://host/a.ducklake", "hdfs"),
-        ("ducklake:sqlite:s3://bucket/a.sqlite", "s3"),
-        ("ducklake:duckdb:s3://bucket/a.ducklake", "s3"),
+        ("ducklake:sqlite:gs://bucket/a.sqlite", "gs"),
+        ("ducklake:duckdb:gcs://bucket/a.ducklake", "gcs"),
         ("ducklake:md:lake?motherduck_token=hunter2", "MotherDuck"),
         ("ducklake:oracle:user/lake", "oracle"),
     ],
@@ -51,6 +48,34 @@ def test_locations(uri: str, engine: str, target: str) -> None:
 def test_places_that_are_no_local_files(uri: str, named: str) -> None:
     with pytest.raises(AttachError, match=rf"{named}.*ducklake:postgres:.*data_path") as error:
         parse_location(uri)
+    assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("uri", "engine", "target"),
+    [
+        ("ducklake:https://host/public.ducklake", "duckdb", "https://host/public.ducklake"),
+        ("ducklake:duckdb:HTTP://host:80/a", "duckdb", "HTTP://host:80/a"),
+        ("ducklake:sqlite:https://host/a.sqlite", "sqlite", "https://host/a.sqlite"),
+        ("ducklake:s3://bucket/a.ducklake", "duckdb", "s3://bucket/a.ducklake"),
+        ("ducklake:sqlite:s3a://bucket/a.sqlite", "sqlite", "s3a://bucket/a.sqlite"),
+    ],
+)
+def test_files_elsewhere(uri: str, engine: str, target: str) -> None:
+    assert parse_location(uri) == Location(engine, target, is_remote=True)
+
+
+def test_what_follows_a_question_mark_is_not_shown() -> None:
+    location = parse_location("ducklake:http://host/public.ducklake?key=hunter2")
+    assert location.target.endswith("?key=hunter2")
+    assert str(location) == "ducklake:http://host/public.ducklake"
+    assert "hunter2" not in repr(location)
+
+
+@pytest.mark.parametrize("user", ["me:hunter2", "hunter2", "a:b:hunter2@c"])
+def test_a_password_in_an_address(user: str) -> None:
+    with pytest.raises(AttachError, match="the address of host:80 holds a name or a password") as error:
+        parse_location(f"ducklake:https://{user}@host:80/public.ducklake")
     assert "hunter2" not in str(error.value)
 
 
