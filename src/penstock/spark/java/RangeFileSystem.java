@@ -44,8 +44,10 @@ public class RangeFileSystem extends FileSystem {
 
   public URI getUri() { return root; }
 
-  /** The size by the catalog's word would do; a server is asked for it without the content. */
+  /** The size by the catalog's word, else by the server's. */
   public FileStatus getFileStatus(Path path) throws IOException {
+    FileStatus known = KnownFile.status(path);
+    if (known != null) return known;
     Path whole = makeQualified(path);
     return new FileStatus(length(url(whole)), false, 1, 134217728L, 0L, whole);
   }
