@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import socket
+import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from penstock.errors import UnsupportedError
+from penstock.storage import web_files
 from penstock.storage.duckdb_files import path_literal
 from penstock.storage.filesystems import delete_file, list_files, make_directory, open_file, open_output, read_bytes
 from penstock.storage.paths import absolute
@@ -67,6 +70,15 @@ def test_failures(web: WebServer, path: str) -> None:
     web.redirects["/round"] = "/round"
     with pytest.raises(OSError, match="/round cannot be read"):
         open_file(f"{web.url}/round")
+
+
+def test_a_server_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_files, "_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        start = time.monotonic()
+        with pytest.raises(OSError, match="cannot be read: timed out"):
+            open_file(f"http://127.0.0.1:{silent.getsockname()[1]}/x")
+        assert time.monotonic() - start < 1
 
 
 def test_a_path_is_literal_and_an_address_is_not(web: WebServer, path: str) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from penstock.spark.java_classes import class_folder, class_loader
 
 _JAVA = "penstock.spark.java"
-_added: WeakKeyDictionary[SparkContext, set[str]] = WeakKeyDictionary()
+_added: WeakKeyDictionary[SparkContext, set[tuple[str, ...]]] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
@@ -23,14 +23,14 @@ def add_to_executors(spark: SparkSession, *names: str) -> None:
     `names` are sources of `spark/java/` that refer to no others. A task that starts later finds them by the loader of
     its thread, which Hadoop's configuration uses.
     """
-    class_loader(spark, _JAVA, names)
-    folder, context = class_folder(spark, _JAVA, names), spark.sparkContext
+    context = spark.sparkContext
     with _lock:
         added = _added.setdefault(context, set())
-        if folder.name not in added:
-            jar = _packed(folder, Path(str(context._temp_dir)))
+        if names not in added:
+            class_loader(spark, _JAVA, names)
+            jar = _packed(class_folder(spark, _JAVA, names), Path(str(context._temp_dir)))
             context._jsc.sc().addJar(str(jar))
-            added.add(folder.name)
+            added.add(names)
 
 
 def _packed(folder: Path, target: Path) -> Path:

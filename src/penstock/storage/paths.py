@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_IN_URLS = "%/:?#[]@!$&'()*+,;="  # beside letters and digits; a `%` begins a code
 _WEB = re.compile(r"(?i)https?://")
 
 
@@ -19,7 +20,7 @@ def absolute(path: str) -> str:
     An address of the web is decoded: in paths each letter stands for itself.
     """
     if _WEB.match(path):
-        return unquote(path)
+        return unquote(web_url(path))
     return path if _SCHEME.match(path) else os.path.abspath(path) + ("/" if path.endswith("/") else "")
 
 
@@ -60,6 +61,12 @@ def to_uri(path: str) -> str:
         return "file://" + quote(path)
     authority, slash, rest = path[match.end() :].partition("/")  # with its port and its `@`
     return match[0] + authority + slash + quote(rest)
+
+
+def web_url(url: str) -> str:
+    """An address of the web as a user may write it, made one that all libraries take: without spaces, in ASCII."""
+    scheme, separator, rest = url.partition("://")
+    return scheme.lower() + separator + quote(rest, safe=_IN_URLS)
 
 
 def shown_url(url: str) -> str:

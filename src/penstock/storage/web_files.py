@@ -16,7 +16,7 @@ from pyarrow import NativeFile, PythonFile
 
 from penstock.storage.paths import shown_url, to_uri
 
-_SECONDS = 15.0
+_SECONDS = 10.0
 _ATTEMPTS = 3
 _FIRST_PAUSE = 0.3
 _BUFFER = 131_072  # a footer, or all of a small file
@@ -75,9 +75,7 @@ def _size(url: str) -> int:
     """By the answer's head; some servers give none, and tell with the first byte."""
     try:
         size = _asked(url, lambda answer: answer.headers.get("Content-Length"), method="HEAD")
-    except FileNotFoundError:
-        raise
-    except OSError:
+    except _RefusedError:
         size = None
     if size is None:
         size = _asked(url, _told_size, headers={"Range": "bytes=0-0"})
@@ -89,6 +87,10 @@ def _size(url: str) -> int:
 def _told_size(answer: HTTPResponse) -> str | None:
     told = _SIZE.match(answer.headers.get("Content-Range") or "")
     return told[1] if told else answer.headers.get("Content-Length")
+
+
+class _RefusedError(OSError):
+    """The server has answered, and not with the file."""
 
 
 class _Ranges(io.RawIOBase):
@@ -143,7 +145,7 @@ def _asked(
 ) -> _Answer:
     """What is taken of a server's answer, after a few attempts where it fails."""
     request = Request(url, headers={"User-Agent": "penstock", **(headers or {})}, method=method)
-    failure = ""
+    failure = OSError()
     for attempt in range(_ATTEMPTS):
         if attempt:
             time.sleep(_FIRST_PAUSE * 2 ** (attempt - 1))
@@ -153,11 +155,12 @@ def _asked(
         except HTTPError as error:
             if error.code in _GONE:
                 raise FileNotFoundError(f"there is no file {shown_url(url)}: the server answers {error.code}") from None
-            failure = f"the server answers {error.code} {error.reason}"
+            failure = _RefusedError(f"{shown_url(url)} cannot be read: the server answers {error.code} {error.reason}")
             if error.code < 500 and error.code not in _PASSING:
                 break
-        except URLError as error:
-            failure = str(error.reason)
         except (HTTPException, OSError) as error:
-            failure = str(error) or type(error).__name__
-    raise OSError(f"{shown_url(url)} cannot be read: {failure}")
+            reason = error.reason if isinstance(error, URLError) else error
+            failure = OSError(f"{shown_url(url)} cannot be read: {reason or type(error).__name__}")
+            if isinstance(reason, TimeoutError):  # it would take as long again
+                break
+    raise failure

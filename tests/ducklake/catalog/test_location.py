@@ -55,7 +55,7 @@ def test_places_that_are_no_local_files(uri: str, named: str) -> None:
     ("uri", "engine", "target"),
     [
         ("ducklake:https://host/public.ducklake", "duckdb", "https://host/public.ducklake"),
-        ("ducklake:duckdb:HTTP://host:80/a", "duckdb", "HTTP://host:80/a"),
+        ("ducklake:duckdb:HTTP://host:80/A é%20b", "duckdb", "http://host:80/A%20%C3%A9%20b"),
         ("ducklake:sqlite:https://host/a.sqlite", "sqlite", "https://host/a.sqlite"),
         ("ducklake:s3://bucket/a.ducklake", "duckdb", "s3://bucket/a.ducklake"),
         ("ducklake:sqlite:s3a://bucket/a.sqlite", "sqlite", "s3a://bucket/a.sqlite"),

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 
 from penstock.errors import AttachError
-from penstock.storage.paths import shown_url
+from penstock.storage.paths import shown_url, web_url
 from penstock.storage.stores import store_kind, store_of
 
 _FILES, _REMOTE, _SERVERS = ("duckdb", "sqlite"), ("http", "s3"), ("postgres", "mysql")
@@ -99,7 +99,7 @@ def _placed(uri: str, engine: str, target: str) -> Location:
         return Location(engine, target[scheme.end() :])
     if store_kind(target) in _REMOTE:
         refuse_credentials(target)
-        return Location(engine, target, is_remote=True)
+        return Location(engine, web_url(target) if store_kind(target) == "http" else target, is_remote=True)
     raise AttachError(
         f"{_shown(uri)!r} cannot be attached: catalogs over {scheme[1]} are not supported; {_SUPPORTED}. "
         "Copy the catalog's file to this machine"
