@@ -1,6 +1,7 @@
 """Penstock: lakehouse tables for Apache Spark, from Python."""
 
 from penstock.attach import attach
+from penstock.ducklake.catalog.catalog_copy import copy_catalog
 from penstock.ducklake.lake_transaction import LakeTransaction
 from penstock.ducklake.model.objects import MacroImplementation, MacroParameter
 from penstock.ducklake.model.snapshots import Snapshot
@@ -40,6 +41,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "attach",
+    "copy_catalog",
     "s3_packages",
     "session",
     "ship",

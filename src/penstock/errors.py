@@ -33,7 +33,7 @@ class InvalidError(PenstockError):
 
 
 class AlreadyExistsError(InvalidError):
-    """A name that is taken by another schema, table, view or macro."""
+    """A name that is taken by another schema, table, view or macro; a database that has a lake."""
 
 
 class ConflictError(PenstockError):

@@ -246,6 +246,11 @@ def _same_shape(new: Column, old: Column) -> bool:
     )
 
 
+def shown_sql(column: Column, value: str) -> str:
+    """SQL of a value as the type that Spark holds, but for nanoseconds, which are numbers."""
+    return _shown(column, value, _NANOSECONDS)
+
+
 def _shown(column: Column, value: str, shown: Mapping[str, str]) -> str:
     """A value of DuckDB's own type as the type that Spark holds."""
     if not any(item.type.name in shown for item in column.walk()):

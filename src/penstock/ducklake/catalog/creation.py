@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from uuid import uuid4
 from penstock.ducklake.catalog.catalog_tables import FORMAT_VERSION, TABLES, CatalogColumn, CatalogTable
 from penstock.ducklake.catalog.databases import ConnectOptions, Database, Row, connect
 from penstock.ducklake.catalog.location import Location
-from penstock.errors import AttachError, CatalogError
+from penstock.errors import AttachError, CatalogError, PenstockError
 from penstock.version import __version__
 
 
@@ -43,8 +44,8 @@ def create_lake(database: Database, data_path: str, encrypted: bool) -> None:
             raise AttachError(f"no lake can be created at {database.location}: {error.__cause__}") from error
 
 
-def create_file(location: Location, how: ConnectOptions, data_path: str, encrypted: bool) -> None:
-    """Make the file of a new lake, whole or not at all. Does nothing where another process made one meanwhile."""
+def create_file(location: Location, how: ConnectOptions, fill: Callable[[Database], None]) -> bool:
+    """Make the file of a new lake, whole or not at all; False, and nothing, where another process was faster."""
     target = Path(location.target)
     if location.target == ":memory:":
         raise AttachError(f"{location} would be gone with this process; name a file")
@@ -53,10 +54,11 @@ def create_file(location: Location, how: ConnectOptions, data_path: str, encrypt
             draft = replace(location, target=str(Path(place) / target.name))
             try:
                 with closing(connect(draft, replace(how, create=True))) as database:
-                    create_lake(database, data_path, encrypted)
-            except AttachError as error:
-                raise AttachError(str(error).replace(draft.target, location.target)) from None
-            _put(draft.target, location.target)
+                    fill(database)
+            except PenstockError as error:
+                message = str(error).replace(draft.target, location.target)
+                raise type(error)(message) from error.__cause__
+            return _put(draft.target, location.target)
     except OSError as error:
         raise AttachError(
             f"there is no DuckLake at {location}, and none can be created there: {error.strerror}; "
@@ -64,15 +66,17 @@ def create_file(location: Location, how: ConnectOptions, data_path: str, encrypt
         ) from None
 
 
-def _put(draft: str, target: str) -> None:
+def _put(draft: str, target: str) -> bool:
     try:
         # Unlike a renaming, this never replaces the lake of another process.
         os.link(draft, target)
     except FileExistsError:
-        return
+        return False
     except OSError:  # a file system without links
-        if not os.path.exists(target):
-            os.rename(draft, target)
+        if os.path.exists(target):
+            return False
+        os.rename(draft, target)
+    return True
 
 
 def _create_tables(database: Database, condition: str = "") -> None:
@@ -80,15 +84,16 @@ def _create_tables(database: Database, condition: str = "") -> None:
         database.execute(create_statement(database, table, condition))
 
 
-def create_statement(database: Database, table: CatalogTable, condition: str = "") -> str:
+def create_statement(database: Database, table: CatalogTable, condition: str = "", *, exact: bool = False) -> str:
     """The CREATE TABLE statement of a catalog table."""
-    columns = ", ".join(column_clause(database, column) for column in table.columns)
+    columns = ", ".join(column_clause(database, column, exact=exact) for column in table.columns)
     return f"CREATE TABLE {condition}{table.name} ({columns})"
 
 
-def column_clause(database: Database, column: CatalogColumn) -> str:
+def column_clause(database: Database, column: CatalogColumn, *, exact: bool = False) -> str:
     """A column's name, type and constraint as the database writes them."""
-    kind = database.column_types.get(column.type, column.type.upper())
+    types = {**database.column_types, **database.exact_types} if exact else database.column_types
+    kind = types.get(column.type, column.type.upper())
     return f"{database.identifier(column.name)} {kind} {column.constraint}".rstrip()
 
 

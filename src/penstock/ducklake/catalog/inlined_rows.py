@@ -97,13 +97,13 @@ class InlinedTable:
         values = {column.id: f"c{place}" for place, column in enumerate(self.columns)}
         numbers = ", ".join(f"c{len(self.columns) + place} AS {name}" for place, name in enumerate(_SNAPSHOTS))
         select = f"{select_list(self.columns, self.columns, values, nanoseconds=True)}, row_id, {numbers}"
-        for window in self._windows(database, newest):
+        for window in self.windows(database, newest):
             rows = database.inlined(self.name, source, window, [], select)
             if rows.num_rows:
                 yield rows
 
-    def _windows(self, database: Database, newest: int) -> Iterator[str]:
-        """Conditions that are each true for some rows, by their row ids."""
+    def windows(self, database: Database, newest: int) -> Iterator[str]:
+        """Conditions that are each true for some of the rows up to a snapshot, by their row ids."""
         rest = f"begin_snapshot <= {newest}"
         table = database.identifier(self.name)
         while True:

@@ -19,15 +19,15 @@ from penstock.ducklake.catalog.inlined_values import (
     rows_fit,
     value_errors,
 )
-from penstock.ducklake.model.reserved_names import INLINED_COLUMNS, RESERVED_NAMES
+from penstock.ducklake.model.reserved_names import INLINED_COLUMNS, INLINED_DELETE_COLUMNS, RESERVED_NAMES
 from penstock.errors import UnsupportedError
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
 from penstock.storage.duckdb_sql import duckdb_type
 
 __all__ = [
-    "create_inlined_table_sql", "evolved_rows", "holds_every_value", "inlinable", "inlined_statistics",
-    "inlined_table_name", "insert_inlined", "rows_fit",
+    "create_inlined_deletes_sql", "create_inlined_table_sql", "evolved_rows", "holds_every_value", "inlinable",
+    "inlined_statistics", "inlined_table_name", "insert_inlined", "rows_fit",
 ]  # fmt: skip
 
 _SYSTEM_COLUMNS = {"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}
@@ -128,6 +128,12 @@ def create_inlined_table_sql(database: Database, name: str, columns: Sequence[Co
     own = [f"{column} BIGINT" for column in INLINED_COLUMNS]
     given = [f"{database.identifier(column.name)} {_TYPES[database.engine](column)}" for column in columns]
     return f"CREATE TABLE {database.identifier(name)} ({', '.join([*own, *given])})"
+
+
+def create_inlined_deletes_sql(database: Database, name: str, condition: str = "") -> str:
+    """The statement that makes a table of inlined deletes: positions in files, and the snapshots that deleted them."""
+    columns = ", ".join(f"{column} BIGINT" for column in INLINED_DELETE_COLUMNS)
+    return f"CREATE TABLE {condition}{database.identifier(name)} ({columns})"
 
 
 def insert_inlined(

@@ -252,7 +252,9 @@ def encode_rows(engine: str, columns: Sequence[Column], rows: pa.Table) -> list[
 
 
 def _texts(engine: str, columns: Sequence[Column], rows: pa.Table) -> list[Row]:
-    exprs = [_encoded(engine, column, value, f"c{i}") for i, (column, value) in enumerate(_with_natives(columns, rows))]
+    exprs = [
+        encoded_sql(engine, column, value, f"c{i}") for i, (column, value) in enumerate(_with_natives(columns, rows))
+    ]
     kept = _kept(engine, columns, rows)
     found = evaluated([*exprs, *kept.values()], columns, rows)
     width = len(exprs)
@@ -269,9 +271,10 @@ def _with_natives(columns: Sequence[Column], rows: pa.Table) -> Iterator[tuple[C
     return zip(columns, native_sqls(columns, rows), strict=True)
 
 
-def _encoded(engine: str, column: Column, value: str, shown: str) -> str:
+def encoded_sql(engine: str, column: Column, value: str, shown: str) -> str:
+    """SQL of what a database's inlined table holds, over that of DuckDB's own value and of the one that Spark shows."""
     name = column.type.name
-    if name in _NUMBERS or (name == "uint64" and engine == "mysql"):
+    if name in _NUMBERS or name == "blob" or (name == "uint64" and engine == "mysql"):
         return value
     if engine == "postgres" and name in _TEXT_AS_BYTES:
         return f"encode(CAST({value} AS VARCHAR))"
@@ -287,10 +290,15 @@ def _kept(engine: str, columns: Sequence[Column], rows: pa.Table) -> dict[int, s
     checks = {}
     for position, (column, value) in enumerate(_with_natives(columns, rows)):
         if column.type.nested:
-            text = f"CAST({value} AS VARCHAR)"
-            same = f"TRY_CAST({text} AS {duckdb_type(column)}) IS NOT DISTINCT FROM {value}"
-            checks[position] = f"{same} AND contains({text}, chr(0)) IS NOT TRUE" if engine == "postgres" else same
+            checks[position] = kept_sql(engine, column, value)
     return checks
+
+
+def kept_sql(engine: str, column: Column, value: str) -> str:
+    """SQL of whether DuckDB's own value is what is read again from its text."""
+    text = f"CAST({value} AS VARCHAR)"
+    same = f"TRY_CAST({text} AS {duckdb_type(column)}) IS NOT DISTINCT FROM {value}"
+    return f"{same} AND contains({text}, chr(0)) IS NOT TRUE" if engine == "postgres" else same
 
 
 def rows_fit(columns: Sequence[Column], rows: pa.Table, engine: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from penstock.ducklake.catalog.catalog_tables import FORMAT_VERSION, TABLES
 from penstock.ducklake.catalog.creation import create_file, create_lake, has_lake
@@ -62,7 +63,7 @@ def open_catalog(uri: str, options: AttachOptions) -> Catalog:
     encrypted = bool(options.encrypted)
     if location.engine in _FILES and not location.is_remote and not os.path.exists(location.target):
         if new_data_path is not None:
-            create_file(location, how, new_data_path, encrypted)
+            create_file(location, how, partial(create_lake, data_path=new_data_path, encrypted=encrypted))
         elif _may_create(options):
             raise AttachError(_no_data_path(location))
     database = connect(location, how)

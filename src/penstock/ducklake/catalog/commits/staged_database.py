@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -132,6 +132,9 @@ class StagedDatabase(Database):
 
     def _execute(self, sql: str, parameters: Sequence[Any]) -> None:
         raise TypeError("staged rows are changed by Staging, not by statements")
+
+    def _cursor(self, sql: str) -> AbstractContextManager[Any]:
+        raise TypeError("staged rows are read all at once")
 
     def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         raise TypeError("staged rows are added by Staging")

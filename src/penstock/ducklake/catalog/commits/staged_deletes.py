@@ -10,6 +10,7 @@ from penstock.ducklake.catalog.commits.replaced_deletes import stored_delete
 from penstock.ducklake.catalog.commits.staging import ReplacedDelete, Staging
 from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.inlined_rows import inlined_delete_name, inlined_delete_table
+from penstock.ducklake.catalog.inlined_storage import create_inlined_deletes_sql
 from penstock.ducklake.files.delete_files import DeletableFile, WrittenDelete
 from penstock.ducklake.model.objects import TableInfo
 
@@ -109,9 +110,8 @@ def add_inlined_deletes(
 
 
 def _make_inlined_delete_table(database: Database, name: str) -> None:
-    columns = "(file_id BIGINT, row_id BIGINT, begin_snapshot BIGINT)"
     try:
-        database.execute(f"CREATE TABLE IF NOT EXISTS {database.identifier(name)} {columns}")
+        database.execute(create_inlined_deletes_sql(database, name, "IF NOT EXISTS "))
     except Exception:
         # Two that make it at the same time collide in PostgreSQL in spite of IF NOT EXISTS; the other's is as good.
         if not database.existing([name]):

@@ -6,7 +6,7 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar, TypeVar
@@ -70,8 +70,10 @@ class Database(ABC):
     fractional_seconds = True  # in the times of snapshots
     # What the driver raises.
     errors: tuple[type[Exception], ...]
-    # The types of the catalog's tables that have another name here.
+    # The types of the catalog's tables that have another name here; and of those, where others than the extension's
+    # keep more of a value.
     column_types: ClassVar[Mapping[str, str]] = {}
+    exact_types: ClassVar[Mapping[str, str]] = {}
 
     # How the transactions of `consistent`, `transaction` and `scratch` begin.
     _snapshot_sql = "BEGIN"
@@ -84,11 +86,18 @@ class Database(ABC):
         self._closed = False
         self._in_transaction = False
         self._unfinished = False  # whether a transaction may be open whose end nobody has heard of
+        self._made_schema: str | None = None  # by opening the database
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """All rows of a query."""
         with self._opened():
             return self._asked(lambda: self._query(sql, self._adapted(parameters)))
+
+    def batches(self, sql: str, size: int) -> Iterator[list[Row]]:
+        """The rows of a query, some at a time; until the last of them, nothing else may be asked."""
+        with self._opened(), self._explained(), self._cursor(sql) as cursor:
+            while rows := cursor.fetchmany(size):
+                yield list(rows)
 
     def value(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
         """The first column of the first row, or None."""
@@ -236,6 +245,14 @@ class Database(ABC):
             self._execute("ROLLBACK", ())
         self._unfinished = False
 
+    def expect_many_rows(self) -> None:  # noqa: B027 - most databases need nothing for it
+        """Make ready for a transaction whose rows do not go into memory."""
+
+    def drop_made_schema(self) -> None:
+        """Drop the schema that was made when the database was opened, if one was and it is empty."""
+        if self._made_schema is not None and not self.tables(""):
+            self.execute(f"DROP SCHEMA {self.identifier(self._made_schema)}")
+
     def close(self) -> None:
         with self._lock:
             if not self._closed:
@@ -259,6 +276,10 @@ class Database(ABC):
 
     @abstractmethod
     def _execute(self, sql: str, parameters: Sequence[Any]) -> None: ...
+
+    @abstractmethod
+    def _cursor(self, sql: str) -> AbstractContextManager[Any]:
+        """A query's cursor, which fetches rows as they are asked for."""
 
     @abstractmethod
     def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:

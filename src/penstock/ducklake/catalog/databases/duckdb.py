@@ -24,7 +24,7 @@ from penstock.storage.stores import store_kind
 _FEW_ROWS = 32
 # One process holds the file, so that its threads can take turns to write; else they would collide.
 _turns: dict[str, threading.RLock] = {}
-_INSERTED = "penstock_inserted"
+INSERTED = "penstock_inserted"
 _ATTACHED = "penstock_catalog"
 # DuckDB has one class for all constraints, and one for all that can happen to a transaction. Of those, a key that is
 # taken, and a row or table that another transaction changed.
@@ -64,8 +64,10 @@ class DuckdbDatabase(Database):
 
     def _use(self, schema: str, create: bool) -> None:
         try:
-            if create:
+            known = "SELECT 1 FROM duckdb_schemas() WHERE database_name = current_database() AND schema_name = ?"
+            if create and not self._query(known, [schema]):
                 self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.identifier(schema)}")
+                self._made_schema = schema
             within = f"{_ATTACHED}." if self.location.is_remote else ""
             self._connection.execute(f"USE {within}{self.identifier(schema)}")
         except duckdb.Error:
@@ -80,6 +82,10 @@ class DuckdbDatabase(Database):
     def _execute(self, sql: str, parameters: Sequence[Any]) -> None:
         self._connection.execute(sql, list(parameters))
 
+    @contextmanager
+    def _cursor(self, sql: str) -> Iterator[duckdb.DuckDBPyConnection]:
+        yield self._connection.execute(sql)
+
     def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         into = f"INSERT INTO {table} ({', '.join(columns)})"
         if len(rows) <= _FEW_ROWS:
@@ -88,11 +94,19 @@ class DuckdbDatabase(Database):
             self._connection.execute(f"{into} VALUES {', '.join([row] * len(rows))}", values)
             return
         arrays = [pa.array(values) for values in zip(*rows, strict=True)]
-        self._connection.register(_INSERTED, pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))]))
+        self._insert_arrow(f"{into} FROM {INSERTED}", pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))]))
+
+    def insert_arrow(self, sql: str, rows: pa.Table) -> None:
+        """Run an INSERT whose SELECT is from `INSERTED`, which are the rows."""
+        with self._opened(), self._explained():
+            self._insert_arrow(sql, rows)
+
+    def _insert_arrow(self, sql: str, rows: pa.Table) -> None:
+        self._connection.register(INSERTED, rows)
         try:
-            self._connection.execute(f"{into} FROM {_INSERTED}")
+            self._connection.execute(sql)
         finally:
-            self._connection.unregister(_INSERTED)
+            self._connection.unregister(INSERTED)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -18,6 +18,7 @@ from penstock.errors import AttachError, CatalogError, ConflictError
 try:
     import pymysql
     from pymysql.constants import CR, ER
+    from pymysql.cursors import SSCursor
 except ImportError as error:  # pragma: no cover - depends on the installation
     raise AttachError("MySQL catalogs need the PyMySQL package; pip install 'penstock[mysql]'") from error
 
@@ -54,6 +55,7 @@ class MysqlDatabase(ServerDatabase):
     product = "MySQL"
     dialect = MYSQL
     column_types: ClassVar = {"varchar": "TEXT", "timestamptz": "DATETIME", "uuid": "TEXT"}
+    exact_types: ClassVar = {"timestamptz": "DATETIME(6)"}
     transactional_ddl = fractional_seconds = False
     _snapshot_sql = _scratch_sql = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
     _commit_sql = "START TRANSACTION"
@@ -84,6 +86,7 @@ class MysqlDatabase(ServerDatabase):
         try:
             if create and not self._query(known, [schema]):
                 self._query(f"CREATE SCHEMA IF NOT EXISTS {self.identifier(schema)}", ())
+                self._made_schema = schema
             self._query(f"USE {self.identifier(schema)}", ())
         except pymysql.MySQLError as error:
             self._connection.close()
@@ -93,6 +96,12 @@ class MysqlDatabase(ServerDatabase):
         with self._answered(), self._connection.cursor() as cursor:
             cursor.execute(percent_style(sql) if parameters else sql, tuple(parameters) or None)
             return list(cursor.fetchall())
+
+    @contextmanager
+    def _cursor(self, sql: str) -> Iterator[SSCursor]:
+        with self._answered(), self._connection.cursor(SSCursor) as cursor:
+            cursor.execute(sql)
+            yield cursor
 
     @contextmanager
     def _answered(self) -> Iterator[None]:

@@ -87,6 +87,7 @@ class PostgresDatabase(ServerDatabase):
                 # Where another process makes it at the same moment, IF NOT EXISTS still collides.
                 with suppress(psycopg.errors.UniqueViolation):
                     self._execute(f"CREATE SCHEMA IF NOT EXISTS {self.identifier(schema)}", ())
+                    self._made_schema = schema
             self._query("SELECT set_config('search_path', quote_ident(?), false)", [schema])
         except psycopg.Error as error:
             self._connection.close()
@@ -98,6 +99,11 @@ class PostgresDatabase(ServerDatabase):
 
     def _execute(self, sql: str, parameters: Sequence[Any]) -> None:
         self._connection.execute(percent_style(sql), tuple(parameters))
+
+    @contextmanager
+    def _cursor(self, sql: str) -> Iterator[psycopg.ServerCursor[Row]]:
+        with self._connection.cursor(name="penstock_rows") as cursor:
+            yield cursor.execute(percent_style(sql))
 
     def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         with (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
@@ -73,6 +74,10 @@ class SqliteDatabase(Database):
     def _execute(self, sql: str, parameters: Sequence[Any]) -> None:
         self._connection.execute(sql, tuple(parameters))
 
+    @contextmanager
+    def _cursor(self, sql: str) -> Iterator[sqlite3.Cursor]:
+        yield self._connection.execute(sql)
+
     def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         places = ", ".join("?" * len(columns))
         sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"
@@ -88,6 +93,9 @@ class SqliteDatabase(Database):
                 "nothing was done; try again when it has finished"
             )
         return super()._failure(error)
+
+    def expect_many_rows(self) -> None:
+        self.execute("PRAGMA cache_spill = on")
 
     def _close(self) -> None:
         self._connection.close()

@@ -1,0 +1,223 @@
+"""Catalogs that were copied from one database to another: DuckDB reads every version of every table there as before."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from pyspark.sql import SparkSession
+
+import penstock
+from penstock.ducklake.catalog import catalog_copy
+from penstock.ducklake.catalog.databases import Database
+from support import dumps
+from support.catalogs import Catalog, DuckDBCatalog, MySQLCatalog, PostgresCatalog, SQLiteCatalog
+from support.compare import History, TableName, assert_same_tables, record
+from support.lake_samples import NESTED, PRIMITIVES, create_table, insert_rows
+from support.processes import environment
+from support.reference import METADATA
+from support.servers import MariaDBServer, PostgresServer
+
+KINDS = ("duckdb", "sqlite", "postgres", "mysql")
+HOSTILE = "it''s /=%$#? \"q\" é 🦆"
+TABLES = ("inlined", "changed", "filed", TableName("part ed", "s 1"), "gone")
+LAKE = (
+    create_table("inlined", PRIMITIVES + NESTED),
+    insert_rows("inlined", PRIMITIVES + NESTED),
+    "CREATE TABLE changed (id INTEGER, name VARCHAR, \"Mixed Case\" DOUBLE)",
+    f"INSERT INTO changed VALUES (1, '{HOSTILE}', 'nan'), (2, 'a' || chr(0) || 'b', '-0.0'), (3, NULL, '-inf')",
+    "UPDATE changed SET name = 'new' WHERE id = 1",
+    "DELETE FROM changed WHERE id = 2",
+    "ALTER TABLE changed ADD COLUMN late DATE DEFAULT '1969-12-31'",
+    "INSERT INTO changed VALUES (4, 'later', 1.5, NULL)",
+    "ALTER TABLE changed RENAME name TO title",
+    "CREATE TABLE filed AS SELECT i AS id, 'n' || chr(0) || i AS s, i / 7 AS f FROM range(200) r(i)",
+    "DELETE FROM filed WHERE id IN (3, 4)",
+    "DELETE FROM filed WHERE id BETWEEN 20 AND 150",
+    'CREATE SCHEMA "s 1"',
+    'CREATE TABLE "s 1"."part ed" (day DATE, v BIGINT)',
+    'ALTER TABLE "s 1"."part ed" SET PARTITIONED BY (year(day))',
+    """INSERT INTO "s 1"."part ed" SELECT DATE '2019-01-01' + (i * 40)::INT, i FROM range(100) r(i)""",
+    "CREATE TABLE gone AS SELECT 1 AS a",
+    "DROP TABLE gone",
+    f"COMMENT ON TABLE filed IS '{HOSTILE}'",
+    "CREATE VIEW seen AS SELECT count(*) AS n FROM filed",
+    "CREATE MACRO plus(a, b := 2) AS a + b",
+    "CALL lk.set_option('parquet_compression', 'zstd', table_name => 'filed')",
+    "BEGIN", "INSERT INTO changed VALUES (5, 'told', 0, NULL)",
+    f"CALL lk.set_commit_message('me', '{HOSTILE}')", "COMMIT",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[DuckDBCatalog, Told]:
+    """A lake with something in most of its catalog's tables, and what the extension shows of it."""
+    catalog = DuckDBCatalog(tmp_path_factory.mktemp("made"))
+    with catalog.build(data_inlining_row_limit=50) as reference:
+        reference.execute(*LAKE)
+    with catalog.reference() as reference:  # again: when its file is closed, DuckDB makes -0.0 of a 0.0 that follows one
+        history = record(reference, *TABLES)
+    assert sum(one is not None for one in history.values()) > 15
+    return catalog, told(history)
+
+
+class Places:
+    """Empty places for catalogs of every kind."""
+
+    def __init__(self, directory: Path, request: pytest.FixtureRequest) -> None:
+        self._directory, self._request = directory, request
+        self._servers: list[tuple[MariaDBServer, str]] = []
+
+    def new(self, kind: str, data_path: str) -> Catalog:
+        directory = self._directory / f"place {len(list(self._directory.iterdir()))}"
+        directory.mkdir()
+        made: Catalog
+        match kind:
+            case "postgres":
+                made = PostgresCatalog(directory, self._request.getfixturevalue("postgres_server"))
+            case "mysql":
+                server: MariaDBServer = self._request.getfixturevalue("mysql_server")
+                made = MySQLCatalog(directory, server)
+                self._servers.append((server, made.database))
+            case "sqlite":
+                made = SQLiteCatalog(directory)
+            case _:
+                made = DuckDBCatalog(directory)
+        made.data_path = data_path
+        return made
+
+    def forget(self) -> None:
+        for server, database in self._servers:
+            server.drop_database(database)
+
+
+@pytest.fixture
+def places(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Places]:
+    found = Places(tmp_path, request)
+    yield found
+    found.forget()
+
+
+Told = dict[str, Any]
+
+
+def shown(catalog: Catalog, *tables: str | TableName) -> Told:
+    with catalog.reference() as reference:
+        return told(record(reference, *tables))
+
+
+def told(history: History) -> Told:
+    """As texts, since NaN is not equal to itself."""
+    return {
+        f"{name} at {version}": found and (found.columns, sorted(map(repr, found.rows.elements())))
+        for (name, version), found in history.items()
+    }
+
+
+def pairs() -> Iterator[Any]:
+    """Every pair of databases; each is the one and the other of a pair that is not slow."""
+    for i, source in enumerate(KINDS):
+        for target in KINDS:
+            swift = target == KINDS[(i + 1) % len(KINDS)]
+            yield pytest.param(source, target, marks=() if swift else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("source", "target"), pairs())
+def test_every_version_reads_the_same(
+    source: str, target: str, made: tuple[DuckDBCatalog, Told], places: Places
+) -> None:
+    first, history = made
+    one, other, back = (places.new(kind, first.data_path) for kind in (source, target, source))
+    penstock.copy_catalog(first.uri, one.uri)
+    newest = penstock.copy_catalog(one.uri, other.uri)
+    assert newest.commit_message == HOSTILE.replace("''", "'")
+    found = shown(other, *TABLES)
+    assert found.keys() == history.keys()
+    assert [name for name in history if found[name] != history[name]] == []
+    penstock.copy_catalog(other.uri, back.uri)
+    assert _told(dumps.rows(back)) == _told(dumps.rows(one))
+    with other.reference() as reference:
+        assert reference.rows("FROM seen") == [(67,)]
+        assert reference.rows("SELECT plus(1)") == [(3,)]
+
+
+def _told(rows: Mapping[str, list[tuple[Any, ...]]]) -> dict[str, list[str]]:
+    """The rows as texts, since NaN is not equal to itself; without bounds that PostgreSQL cannot hold."""
+    found = dict(rows)
+    statistics = "ducklake_file_column_stats"
+    found[statistics] = [tuple(None if "\0" in str(value) else value for value in row) for row in rows[statistics]]
+    return {table: sorted(map(repr, lines)) for table, lines in found.items()}
+
+
+def test_duckdb_goes_on_writing(made: tuple[DuckDBCatalog, Told], places: Places) -> None:
+    """The same statements in the lake and in copies of it: numbers of snapshots, tables, files and rows go on."""
+    first, _ = made
+    answers = []
+    for kind in ("duckdb", "sqlite", "postgres"):
+        copy = places.new(kind, first.data_path)
+        penstock.copy_catalog(first.uri, copy.uri)
+        with copy.reference(data_inlining_row_limit=5) as reference:
+            reference.execute(
+                "INSERT INTO changed VALUES (6, 'after', 2, NULL)",
+                "UPDATE filed SET f = 0 WHERE id = 5",
+                "DELETE FROM filed WHERE id = 6",
+                "DELETE FROM changed WHERE id = 4",
+                "CREATE TABLE more AS SELECT i FROM range(10) r(i)",
+            )
+            newest = reference.rows(
+                f"SELECT snapshot_id, schema_version, next_catalog_id, next_file_id FROM {METADATA}.ducklake_snapshot"
+                " ORDER BY 1 DESC LIMIT 1"
+            )
+            rows = reference.rows("SELECT *, rowid FROM changed ORDER BY rowid")
+            answers.append((newest, repr(rows), reference.rows("SELECT count(*), sum(f) FROM filed")))
+    assert answers[0] == answers[1] == answers[2]
+    assert answers[0][0][0][0] == 27
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_penstock_goes_on_writing(
+    kind: str, made: tuple[DuckDBCatalog, Told], places: Places, spark: SparkSession
+) -> None:
+    first, _ = made
+    copy = places.new(kind, first.data_path)
+    newest = penstock.copy_catalog(first.uri, copy.uri)
+    with penstock.attach(copy.uri, spark=spark) as lake:
+        assert lake.current_snapshot() == newest
+        lake.table("changed").append(spark.sql("SELECT 7, 'seven', 7D, CAST(NULL AS DATE)"))
+        lake.table("changed").delete("id = 3")
+        lake.table("filed").delete("id = 7")
+        lake.create_table("more", "id BIGINT").append(spark.range(3))
+        assert lake.current_snapshot().id == newest.id + 5
+    assert_same_tables(copy, spark, "changed", "filed", "more")
+
+
+def test_a_catalog_in_schemas(
+    made: tuple[DuckDBCatalog, Told], postgres_server: PostgresServer, mysql_server: MariaDBServer, tmp_path: Path
+) -> None:
+    """From schema to schema; a schema that is not there is made, and gone again if the copy fails."""
+    first, _ = made
+    database = postgres_server.create_database()
+    postgres = f"ducklake:postgres:{postgres_server.connection_string(database)}"
+    mysql = f"ducklake:mysql:{mysql_server.connection_string('mysql')}"
+    penstock.copy_catalog(first.uri, postgres, target_metadata_schema="a b")
+    penstock.copy_catalog(
+        postgres, mysql, source_metadata_schema="a b", target_metadata_schema="copied",
+        source_metadata_parameters={"application_name": "copying"}, target_metadata_parameters={"host": "localhost"},
+    )  # fmt: skip
+    last = f"ducklake:{tmp_path}/last.ducklake"
+    penstock.copy_catalog(mysql, last, source_metadata_schema="copied", target_metadata_schema="inner")
+    again = f"ducklake:{tmp_path}/again.ducklake"
+    newest = penstock.copy_catalog(last, again, source_metadata_schema="inner")
+    assert newest.id == 22
+    for uri, schema in ((postgres, "a b"), (mysql, "copied"), (last, "inner")):
+        with pytest.raises(penstock.AlreadyExistsError, match="there is a DuckLake at .* already"):
+            penstock.copy_catalog(first.uri, uri, target_metadata_schema=schema)
+    mysql_server.execute("DROP DATABASE copied")
