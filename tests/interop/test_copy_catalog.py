@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
 import penstock
 from penstock.ducklake.catalog import catalog_copy
+from penstock.ducklake.catalog.creation import has_lake
 from penstock.ducklake.catalog.databases import Database
 from support import dumps
 from support.catalogs import Catalog, DuckDBCatalog, MySQLCatalog, PostgresCatalog, SQLiteCatalog
 from support.compare import History, TableName, assert_same_tables, record
 from support.lake_samples import NESTED, PRIMITIVES, create_table, insert_rows
-from support.processes import environment
 from support.reference import METADATA
 from support.servers import MariaDBServer, PostgresServer
+from support.writers import Writer
 
 KINDS = ("duckdb", "sqlite", "postgres", "mysql")
 HOSTILE = "it''s /=%$#? \"q\" é 🦆"
@@ -63,7 +59,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[DuckDBCatalog, Told]
     catalog = DuckDBCatalog(tmp_path_factory.mktemp("made"))
     with catalog.build(data_inlining_row_limit=50) as reference:
         reference.execute(*LAKE)
-    with catalog.reference() as reference:  # again: when its file is closed, DuckDB makes -0.0 of a 0.0 that follows one
+    with (
+        catalog.reference() as reference
+    ):  # again: when its file is closed, DuckDB makes -0.0 of a 0.0 that follows one
         history = record(reference, *TABLES)
     assert sum(one is not None for one in history.values()) > 15
     return catalog, told(history)
@@ -130,7 +128,7 @@ def pairs() -> Iterator[Any]:
             yield pytest.param(source, target, marks=() if swift else pytest.mark.slow)
 
 
-@pytest.mark.parametrize(("source", "target"), pairs())
+@pytest.mark.parametrize(("source", "target"), list(pairs()))
 def test_every_version_reads_the_same(
     source: str, target: str, made: tuple[DuckDBCatalog, Told], places: Places
 ) -> None:
@@ -218,6 +216,173 @@ def test_a_catalog_in_schemas(
     newest = penstock.copy_catalog(last, again, source_metadata_schema="inner")
     assert newest.id == 22
     for uri, schema in ((postgres, "a b"), (mysql, "copied"), (last, "inner")):
-        with pytest.raises(penstock.AlreadyExistsError, match="there is a DuckLake at .* already"):
+        with pytest.raises(penstock.AlreadyExistsError, match=r"there is a DuckLake at .* already"):
             penstock.copy_catalog(first.uri, uri, target_metadata_schema=schema)
     mysql_server.execute("DROP DATABASE copied")
+
+
+def nothing_is_at(place: Catalog) -> bool:
+    if isinstance(place, DuckDBCatalog | SQLiteCatalog):
+        return list(place.directory.iterdir()) == []
+    with dumps.opened(place) as database:
+        return not database.tables("")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_interrupt_leaves_nothing(
+    kind: str, made: tuple[DuckDBCatalog, Told], places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = made
+    place = places.new(kind, first.data_path)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(catalog_copy, "copy_inlined", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            penstock.copy_catalog(first.uri, place.uri)
+    assert nothing_is_at(place)
+    assert penstock.copy_catalog(first.uri, place.uri).id == 22
+
+
+REFUSED = {
+    "a text that is too long": (
+        "mysql", "CREATE VIEW v AS SELECT 1 AS " + "x" * 70_000, penstock.CatalogError, "too long",
+    ),
+    "NUL in a text": (
+        "postgres", "UPDATE __ducklake_metadata_lk.ducklake_snapshot_changes SET author = 'a' || chr(0)",
+        penstock.CatalogError, "NUL",
+    ),
+    "a variant": (
+        "sqlite", "CREATE TABLE t AS SELECT 1::VARIANT AS v", penstock.UnsupportedError, r"flush_inlined_data\(\)",
+    ),
+    "values without a text": (
+        "postgres", "CREATE TABLE t AS SELECT ['a' || chr(0)] AS l", penstock.UnsupportedError,
+        r"values of 'l' that do not survive as text.*flush_inlined_data\(\)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_a_database_cannot_hold(what: str, file_catalog: Catalog, places: Places) -> None:
+    """Neither tables nor a schema are left."""
+    kind, statement, error, message = REFUSED[what]
+    with file_catalog.build(data_inlining_row_limit=5) as reference:
+        reference.execute(statement)
+    place = places.new(kind, file_catalog.data_path)
+    schema = None if kind == "sqlite" else "made for it"
+    with pytest.raises(error, match=message):
+        penstock.copy_catalog(file_catalog.uri, place.uri, target_metadata_schema=schema)
+    assert nothing_is_at(place)
+    if schema:
+        with dumps.opened(place) as database:
+            assert not database.query("SELECT 1 FROM information_schema.schemata WHERE schema_name = ?", [schema])
+    other = places.new("duckdb", file_catalog.data_path)
+    penstock.copy_catalog(file_catalog.uri, other.uri)
+    if what == "a variant":
+        with other.reference() as reference:
+            assert reference.rows("SELECT v::VARCHAR, variant_typeof(v) FROM t") == [("1", "INT32")]
+
+
+def test_tables_of_a_killed_copy(made: tuple[DuckDBCatalog, Told], mysql_catalog: Catalog) -> None:
+    first, _ = made
+    with dumps.opened(mysql_catalog) as database:
+        database.execute("CREATE TABLE ducklake_tag (a INT)")
+    with pytest.raises(penstock.AlreadyExistsError, match=r"tables of one, .* ducklake_tag; drop them"):
+        penstock.copy_catalog(first.uri, mysql_catalog.uri)
+    with dumps.opened(mysql_catalog) as database:
+        assert database.tables("") == {"ducklake_tag"}
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
+def test_a_file_that_has_other_tables(kind: str, made: tuple[DuckDBCatalog, Told], places: Places) -> None:
+    first, _ = made
+    place = places.new(kind, first.data_path)
+    place.tamper("CREATE TABLE mine AS SELECT 1 AS a")
+    penstock.copy_catalog(first.uri, place.uri)
+    with pytest.raises(penstock.AlreadyExistsError, match=r"lake\.\w+ already"):
+        penstock.copy_catalog(first.uri, place.uri)
+    with dumps.opened(place) as database:
+        assert database.query("SELECT * FROM mine") == [(1,)]
+        assert database.value("SELECT count(*) FROM ducklake_snapshot") == 23
+
+
+def test_many_batches(made: tuple[DuckDBCatalog, Told], places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, _ = made
+    monkeypatch.setattr(catalog_copy, "_ROWS_A_BATCH", 3)
+    monkeypatch.setattr("penstock.ducklake.catalog.inlined_rows._ROWS_A_BATCH", 2)
+    chain = [first, *(places.new(kind, first.data_path) for kind in ("postgres", "mysql", "sqlite", "duckdb"))]
+    for one, other in pairwise(chain):
+        penstock.copy_catalog(one.uri, other.uri)
+    assert _told(dumps.rows(chain[-1])) == _told(dumps.rows(first))
+
+
+def test_the_source_is_read_in_one_state(
+    postgres_catalog: Catalog, places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody commits while the copy is made: of that, the copy has nothing."""
+    with Writer(postgres_catalog.uri, postgres_catalog.data_path) as writer:
+        writer.create_table("t")
+        writer.append("t", 1)
+
+        def meanwhile(target: Database) -> bool:
+            writer.append("t", 2)
+            writer.create_table("u")
+            return has_lake(target)
+
+        place = places.new("sqlite", postgres_catalog.data_path)
+        with monkeypatch.context() as patch:
+            patch.setattr(catalog_copy, "has_lake", meanwhile)
+            assert penstock.copy_catalog(postgres_catalog.uri, place.uri).id == 2
+    with place.reference() as reference:
+        assert reference.rows("FROM t") == [(1,)]
+        assert reference.rows("SHOW TABLES") == [("t",)]
+
+
+def test_a_lake_that_this_process_has_attached(duckdb_catalog: Catalog, places: Places) -> None:
+    with Writer(duckdb_catalog.uri, duckdb_catalog.data_path) as writer:
+        writer.create_table("t")
+        writer.append("t", 1)
+        place = places.new("sqlite", duckdb_catalog.data_path)
+        assert penstock.copy_catalog(duckdb_catalog.uri, place.uri).id == 2
+        writer.append("t", 2)
+
+
+def test_relative_data_paths_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, places: Places) -> None:
+    """DuckDB, too, looks for them from the folder that it was started in."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.chdir(home)
+    with DuckDBCatalog(home).build(data_path="data", data_inlining_row_limit=0) as reference:
+        reference.execute("CREATE TABLE t AS SELECT 5 AS a")
+    monkeypatch.chdir(tmp_path)
+    place = places.new("sqlite", f"{home}/data/")
+    with pytest.raises(penstock.InvalidError, match=r"under data/, which is relative .* there is no .*/data/; copy it"):
+        penstock.copy_catalog("ducklake:home/lake.ducklake", place.uri)
+    assert nothing_is_at(place)
+    monkeypatch.chdir(home)
+    penstock.copy_catalog("ducklake:lake.ducklake", place.uri)
+    monkeypatch.chdir(tmp_path)
+    with place.reference() as reference:
+        assert reference.rows("FROM t") == [(5,)]
+
+
+def test_data_that_moved(tmp_path: Path, file_catalog: Catalog, places: Places) -> None:
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute("CREATE TABLE t AS SELECT 5 AS a")
+    moved = tmp_path / "moved"
+    Path(file_catalog.data_path).rename(moved)
+    place = places.new("sqlite", f"{moved}/")
+    penstock.copy_catalog(file_catalog.uri, place.uri, data_path=str(moved))
+    with place.reference() as reference:
+        assert reference.rows("FROM t") == [(5,)]
+
+
+def test_no_lake_to_copy(tmp_path: Path) -> None:
+    for uri in (f"ducklake:{tmp_path}/none.ducklake", f"ducklake:sqlite:{tmp_path}/none.sqlite"):
+        with pytest.raises(penstock.AttachError, match="no DuckLake at"):
+            penstock.copy_catalog(uri, f"ducklake:{tmp_path}/copy.ducklake")
+    with pytest.raises(penstock.AttachError, match="is not a DuckLake location"):
+        penstock.copy_catalog(uri, "postgres:dbname=x")
+    assert list(tmp_path.iterdir()) == []
