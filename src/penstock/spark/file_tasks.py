@@ -24,6 +24,9 @@ from penstock.storage.parquet import delete_written
 
 _RAISED = re.compile(r"penstock\.errors\.(\w+): (.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 _MISFIT = re.compile(re.escape(MISFIT_MARKER) + r"(column .*? does not fit [\w(),]+)", re.DOTALL)
+_DENIED = re.compile(
+    r"^(?:OSError|PermissionError): (.*(?:ACCESS_DENIED|AccessDenied).*?)(?: SQLSTATE: \w+)?$", re.MULTILINE
+)
 _LOST = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block \w+ not found")
 _LONGEST_WAIT = 30.0  # seconds, for tasks that are being killed
 _LONGEST_WAIT_FOR_NEWS = 5.0  # seconds, for what Spark tells its listeners
@@ -149,6 +152,12 @@ def _raised(text: str) -> PenstockError | None:
     other = other_python(text)
     if other:
         return PenstockError(f"{other}; nothing was written")
+    denied = _DENIED.search(text)
+    if denied:
+        return PenstockError(
+            f"the store refused a request of a task: {denied[1]}; this key needs s3:GetObject, s3:PutObject and"
+            " s3:DeleteObject below the table's folder; nothing was written"
+        )
     misfit = _MISFIT.search(text)
     if misfit:
         return InvalidError(f"{misfit[1]}; nothing was written")

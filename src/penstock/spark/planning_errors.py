@@ -10,12 +10,18 @@ from __future__ import annotations
 import itertools
 import re
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Any
 
 from pyspark.errors.exceptions import captured
 
+from penstock.errors import PenstockError
+from penstock.storage.options import known_stores
+from penstock.storage.stores import store_of
+
 FAILED = "\x01"  # an answer that begins with it is an error
 _CLASSES = ("penstock.PlanningException", "penstock.sql.LakeException")
+_DENIED = "java.nio.file.AccessDeniedException"
 _NUMBER = re.compile(r" \[(\d+)\]$")
 _MOST_NOTED = 256  # some never come back: those of a query in a thread of the JVM's own
 _DEEPEST_CAUSE = 32
@@ -34,25 +40,38 @@ def note_error(error: Exception) -> str:
 
 def _original(java_error: Any) -> Exception | None:
     """The noted error that a Java exception, or one of its causes, stands for."""
+    for cause in _causes(java_error):
+        if cause.getClass().getName() in _CLASSES:
+            found = _NUMBER.search(cause.getMessage())
+            return _noted.get(int(found[1])) if found else None
+    return None
+
+
+def _causes(java_error: Any) -> Iterator[Any]:
     for _ in range(_DEEPEST_CAUSE):
         if java_error is None:
-            return None
-        if java_error.getClass().getName() in _CLASSES:
-            found = _NUMBER.search(java_error.getMessage())
-            return _noted.get(int(found[1])) if found else None
+            return
+        yield java_error
         java_error = java_error.getCause()
-    return None
 
 
 _convert: Any = captured.convert_exception
 
 
 def _converted(java_error: Any) -> Exception:
-    original = _original(java_error)
-    if original is None:
-        converted: Exception = _convert(java_error)
-        return converted
-    return original
+    known = _original(java_error) or _refused_read(java_error)
+    converted: Exception = known or _convert(java_error)
+    return converted
+
+
+def _refused_read(java_error: Any) -> PenstockError | None:
+    """What Spark's reader met in a bucket that Penstock has a key for, where that key may not read there."""
+    for cause in _causes(java_error):
+        if cause.getClass().getName() == _DENIED:
+            path = str(cause.getMessage()).partition(": ")[0]
+            if store_of(path) in known_stores():
+                return PenstockError(f"{path} may not be read with this key: it needs s3:GetObject there")
+    return None
 
 
 # PySpark has no place to register a conversion; it looks this name up whenever the JVM has thrown.

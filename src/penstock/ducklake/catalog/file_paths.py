@@ -31,6 +31,11 @@ def scheduled_files(database: Database, data_path: str, before: datetime | None 
     return [ScheduledFile(r[0], r[1], resolve(data_path, r[1], bool(r[2]))) for r in database.query(sql, parameters)]
 
 
+def check_may_forget(database: Database) -> None:
+    """An error for a user who may not forget files: such a one shall not delete them first."""
+    database.execute(f"DELETE FROM {SCHEDULE} WHERE 1 = 0")
+
+
 def forget_scheduled(database: Database, files: Iterable[ScheduledFile]) -> None:
     """Forget files that are deleted. Others may have been scheduled under the same id: the path has to be theirs."""
     deleted = {(file.id, file.stored) for file in files}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from penstock.ducklake.attachment import Attachment
-from penstock.ducklake.catalog.file_paths import forget_scheduled, named_files, scheduled_files
+from penstock.ducklake.catalog.file_paths import check_may_forget, forget_scheduled, named_files, scheduled_files
 from penstock.ducklake.maintenance.cutoffs import file_cutoff
 from penstock.spark.versions import Age
 from penstock.storage.file_deletion import delete_all
@@ -29,6 +29,8 @@ def cleanup_old_files(attachment: Attachment, older_than: Age | None, cleanup_al
         _log.warning("%d files are scheduled for deletion and still belong to a table: they stay", len(needed))
     if dry_run:
         return [file.path for file in free]
+    if free:
+        check_may_forget(database)
     deleted = [file for file, gone in zip(free, delete_all([file.path for file in free]), strict=True) if gone]
     forget_scheduled(database, deleted)
     return [file.path for file in deleted]

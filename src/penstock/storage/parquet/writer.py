@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -57,7 +58,8 @@ def write_files(
         writer.abandon(keep=yielded)
         raise
     except BaseException:
-        writer.abandon()
+        with suppress(OSError):  # what failed first is the news
+            writer.abandon()
         raise
     finally:
         writer.spill.close()
