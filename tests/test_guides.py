@@ -1,45 +1,104 @@
-"""The guides' code runs, as it stands there: against real servers, with their addresses for those of the guides."""
+"""The guides' code runs, as it stands there: against real servers, with their addresses for those of the guide.
+
+What a guide says that its code prints, in blocks of `text`, is in what it has printed by then; `...` stands for anything.
+"""
 
 from __future__ import annotations
 
-import os
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
+from penstock.storage.options import StorageOptions
+from penstock.storage.s3 import S3Access, s3_client
 from support.s3_server import KEY_ID, SECRET, S3Server
-from support.web_server import WebServer
+from support.servers import PostgresServer
 
 GUIDES = Path(__file__).parent.parent / "docs" / "guides"
-CODE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def code_of(guide: str, **instead: str) -> str:
-    """The code of a guide, with other words for some of its own, each of which it has."""
-    code = "\n".join(CODE.findall((GUIDES / guide).read_text()))
-    for word, other in instead.items():
-        assert word in code
-        code = code.replace(word, other)
-    return code
+class Guide:
+    """A guide, with other words for some of its own, each of which it has."""
+
+    def __init__(self, name: str, instead: dict[str, str]) -> None:
+        text = (GUIDES / name).read_text()
+        for word, other in instead.items():
+            assert word in text, word
+            text = text.replace(word, other)
+        self.name, self.blocks = name, BLOCK.findall(text)
+        self.printed: list[str] = []
+        self.names: dict[str, Any] = {"print": lambda *what: self.printed.append(" ".join(map(str, what)))}
+
+    def run(self, **others: Callable[[str], object]) -> None:
+        """Run the blocks in their order: Python here, other languages by the functions of their names."""
+        for language, code in self.blocks:
+            match language:
+                case "python":
+                    exec(compile(code, self.name, "exec"), self.names)
+                case "text":
+                    self.check_printed(code)
+                case "sh":  # what a person would do by hand
+                    pass
+                case _:
+                    others[language](code)
+
+    def check_printed(self, expected: str) -> None:
+        """Some line that was printed is this one."""
+        pattern = ".*".join(map(re.escape, " ".join(expected.split()).split("...")))
+        assert any(re.fullmatch(pattern, " ".join(line.split())) for line in self.printed), (expected, self.printed)
+
+
+@pytest.fixture
+def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that the guide's files are in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def s3_words(s3: S3Server, bucket: str) -> dict[str, str]:
+    return {
+        bucket: s3.bucket(),
+        "AKIAEXAMPLE": KEY_ID,
+        "example-secret": SECRET,
+        "https://s3.example.org": s3.endpoint,
+    }
 
 
 @pytest.mark.s3
-def test_storage(spark: SparkSession, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    words = {"sales-lake": s3.bucket(), "AKIAEXAMPLE": KEY_ID, "example-secret": SECRET}
-    code = code_of("storage.md", **words, **{"https://s3.example.org": s3.endpoint})
-    names: dict[str, object] = {}
-    exec(compile(code, "storage.md", "exec"), names)
-    assert os.path.exists("sales.sqlite")
+def test_storage(spark: SparkSession, s3: S3Server, at_home: Path) -> None:
+    Guide("storage.md", s3_words(s3, "sales-lake")).run()
+    assert (at_home / "sales.sqlite").exists()
 
 
-def test_public_lakes(spark: SparkSession, web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it works is what the server gives to all: nothing has to be copied."""
-    monkeypatch.chdir(web.folder)
-    code = code_of("public_lakes.md", **{"https://lakes.example.org": web.url})
-    names: dict[str, object] = {}
-    exec(compile(code, "public_lakes.md", "exec"), names)
-    assert web.asked("GET", "/weather.ducklake")
-    assert web.asked("GET", ".parquet")
+@pytest.mark.s3
+def test_access_control(spark: SparkSession, s3: S3Server, postgres_server: PostgresServer) -> None:
+    bucket, database = s3.bucket(), postgres_server.create_database()
+    connection = postgres_server.connection_string(database)
+    host = connection.split()[1].removeprefix("host=")
+    guide = Guide(
+        "access_control.md",
+        {"company-lake": bucket, "https://s3.example.org": s3.endpoint, "arn:aws:iam::123456789012:user/": ""}
+        | {"dbname=catalog host=db.example.org": f"dbname={database} host={host}"},
+    )
+    roles = ("lake_owner", "lake_writer", "lake_reader")
+    for role in roles:
+        s3.user(role, secret=f"{role.removeprefix('lake_')}-key", role="user")
+    client = s3_client(S3Access.of(bucket, StorageOptions.of(s3.options())))
+
+    def administer(*statements: str) -> None:
+        with psycopg.connect(connection, autocommit=True) as administrator:
+            for statement in statements:
+                administrator.execute(statement)
+
+    try:
+        guide.run(sql=administer, json=lambda policy: client.put_bucket_policy(Bucket=bucket, Policy=policy))
+    finally:
+        administer(*(f"DROP OWNED BY {role} CASCADE; DROP ROLE {role}" for role in roles))
+    folders = {path.parent.name for path in (s3.objects / bucket).rglob("*.parquet")}
+    assert folders == {"orders", "prices", "returns"}

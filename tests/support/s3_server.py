@@ -80,10 +80,11 @@ class S3Server:
         lines = [line for line in self.log.read_text().splitlines() if f" /{bucket}/" in line or f" {bucket} " in line]
         return [found[1] for line in lines if (found := re.search(r" s3_(\w+ .*?)(?: /|$)", line))]
 
-    def user(self, name: str) -> dict[str, str]:
-        """Make a user that may do everything, and return its key as options."""
-        self._admin("create-user", "--access", name, "--secret", f"the secret of {name}", "--role", "admin")
-        return {"aws_access_key_id": name, "aws_secret_access_key": f"the secret of {name}"}
+    def user(self, name: str, *, secret: str | None = None, role: str = "admin") -> dict[str, str]:
+        """Make a user, by default one that may do everything, and return its key as options."""
+        secret = secret or f"the secret of {name}"
+        self._admin("create-user", "--access", name, "--secret", secret, "--role", role)
+        return {"aws_access_key_id": name, "aws_secret_access_key": secret}
 
     def remove_user(self, name: str) -> None:
         self._admin("delete-user", "--access", name)
