@@ -5,6 +5,7 @@ What a guide says that its code prints, in blocks of `text`, is in what it has p
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from pyspark.sql import SparkSession
 from penstock.storage.options import StorageOptions
 from penstock.storage.s3 import S3Access, s3_client
 from support.s3_server import KEY_ID, SECRET, S3Server
-from support.servers import PostgresServer
+from support.servers import MariaDBServer, PostgresServer
 
 GUIDES = Path(__file__).parent.parent / "docs" / "guides"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -102,3 +103,27 @@ def test_access_control(spark: SparkSession, s3: S3Server, postgres_server: Post
         administer(*(f"DROP OWNED BY {role} CASCADE; DROP ROLE {role}" for role in roles))
     folders = {path.parent.name for path in (s3.objects / bucket).rglob("*.parquet")}
     assert folders == {"orders", "prices", "returns"}
+
+
+def test_backup_and_recovery(
+    spark: SparkSession,
+    at_home: Path,
+    postgres_server: PostgresServer,
+    mysql_server: MariaDBServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", f"{postgres_server.programs}{os.pathsep}{os.environ['PATH']}")
+    words = {
+        f"dbname={name} host=db.example.org user=admin": postgres_server.connection_string(
+            postgres_server.create_database()
+        )
+        for name in ("catalog", "restored", "dumped", "loaded")
+    }
+    databases = {name: mysql_server.create_database() for name in ("catalog", "restored")}
+    words |= {
+        f"db={name} host=mysql.example.org user=admin": mysql_server.connection_string(database)
+        for name, database in databases.items()
+    }
+    Guide("backup_and_recovery.md", words).run()
+    for database in databases.values():
+        mysql_server.drop_database(database)

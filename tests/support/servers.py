@@ -41,6 +41,11 @@ class PostgresServer:
         return f"dbname={database} host={self._directory} user=postgres"
 
     @property
+    def programs(self) -> Path:
+        """Where the programs of its version are."""
+        return Path(self._server.bin_path)
+
+    @property
     def socket(self) -> Path:
         [path] = self._directory.glob(".s.PGSQL.*[0-9]")
         return path
