@@ -127,3 +127,15 @@ def test_backup_and_recovery(
     Guide("backup_and_recovery.md", words).run()
     for database in databases.values():
         mysql_server.drop_database(database)
+
+
+@pytest.mark.s3
+def test_remote_data_path(spark: SparkSession, s3: S3Server, at_home: Path) -> None:
+    Guide("remote_data_path.md", s3_words(s3, "sales-lake")).run()
+
+
+@pytest.mark.s3
+def test_moving_a_lake(spark: SparkSession, s3: S3Server, at_home: Path, postgres_server: PostgresServer) -> None:
+    server = postgres_server.connection_string(postgres_server.create_database())
+    words = {"dbname=catalog host=db.example.org user=admin": server, "new-bucket": s3.bucket()}
+    Guide("moving_a_lake.md", s3_words(s3, "old-bucket") | words).run()
