@@ -1,13 +1,16 @@
 """The guides' code runs, as it stands there: against real servers, with their addresses for those of the guide.
 
-What a guide says that its code prints, in blocks of `text`, is in what it has printed by then; `...` stands for anything.
+What a guide says that its code prints, in blocks of `text`, has been printed by then; `...` stands for anything.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +20,13 @@ from pyspark.sql import SparkSession
 
 from penstock.storage.options import StorageOptions
 from penstock.storage.s3 import S3Access, s3_client
+from support.processes import environment
 from support.s3_server import KEY_ID, SECRET, S3Server
 from support.servers import MariaDBServer, PostgresServer
+from support.web_server import WebServer
 
 GUIDES = Path(__file__).parent.parent / "docs" / "guides"
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w+(?: [\w-]+)?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Guide:
@@ -37,7 +42,10 @@ class Guide:
         self.names: dict[str, Any] = {"print": lambda *what: self.printed.append(" ".join(map(str, what)))}
 
     def run(self, **others: Callable[[str], object]) -> None:
-        """Run the blocks in their order: Python here, other languages by the functions of their names."""
+        """Run the blocks in their order: Python here, other languages by the functions of their names.
+
+        What those give back counts as printed.
+        """
         for language, code in self.blocks:
             match language:
                 case "python":
@@ -47,7 +55,11 @@ class Guide:
                 case "sh":  # what a person would do by hand
                     pass
                 case _:
-                    others[language](code)
+                    self.printed += [str(others[language](code))]
+
+    def position(self, language: str) -> int:
+        """Which block is the first of a language."""
+        return [name for name, _ in self.blocks].index(language)
 
     def check_printed(self, expected: str) -> None:
         """Some line that was printed is this one."""
@@ -139,3 +151,54 @@ def test_moving_a_lake(spark: SparkSession, s3: S3Server, at_home: Path, postgre
     server = postgres_server.connection_string(postgres_server.create_database())
     words = {"dbname=catalog host=db.example.org user=admin": server, "new-bucket": s3.bucket()}
     Guide("moving_a_lake.md", s3_words(s3, "old-bucket") | words).run()
+
+
+class Elsewhere:
+    """Runs code in a process of its own, whose Spark is another than that of the tests."""
+
+    def __init__(self, **settings: str) -> None:
+        self._settings = settings
+
+    def __call__(self, code: str) -> str:
+        settings = {**environment(), **self._settings}
+        ran = subprocess.run([sys.executable, "-c", code], env=settings, capture_output=True, text=True, timeout=120)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+
+@pytest.fixture
+def troubles(s3: S3Server, at_home: Path, postgres_server: PostgresServer) -> Iterator[Guide]:
+    server = postgres_server.connection_string(postgres_server.create_database())
+    words = {"dbname=catalog host=db.example.org user=": server.removesuffix("postgres"), "user=admin": "user=postgres"}
+    yield Guide("troubleshooting.md", {**dict(reversed(words.items())), **s3_words(s3, "sales-lake")})
+    with psycopg.connect(server, autocommit=True) as administrator:
+        administrator.execute("DROP ROLE IF EXISTS guest")
+
+
+def own_sessions(directory: Path) -> dict[str, Callable[[str], object]]:
+    """What needs another session than that of the tests."""
+    bare = directory / "bare"
+    venv.create(bare, with_pip=False)
+    return {"python no-s3": Elsewhere(), "python other-python": Elsewhere(PYSPARK_PYTHON=str(bare / "bin" / "python"))}
+
+
+@pytest.mark.s3
+def test_troubleshooting(spark: SparkSession, troubles: Guide) -> None:
+    troubles.blocks = troubles.blocks[: troubles.position("python no-s3")]
+    troubles.run()
+    troubles.names["lake"].close()
+
+
+@pytest.mark.s3
+@pytest.mark.slow
+def test_troubleshooting_of_sessions(troubles: Guide, tmp_path: Path) -> None:
+    troubles.blocks = troubles.blocks[troubles.position("python no-s3") :]
+    troubles.run(**own_sessions(tmp_path))
+
+
+def test_public_lakes(spark: SparkSession, web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it works is what the server gives to all: nothing has to be copied."""
+    monkeypatch.chdir(web.folder)
+    Guide("public_lakes.md", {"https://lakes.example.org": web.url}).run()
+    assert web.asked("GET", "/weather.ducklake")
+    assert web.asked("GET", ".parquet")

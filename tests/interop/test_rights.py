@@ -14,6 +14,7 @@ import penstock
 from support.catalogs import Catalog, MySQLCatalog
 from support.servers import MariaDBServer, PostgresServer
 from support.writers import Writer
+from support.writing import attached, leaving_nothing
 
 
 @dataclass(frozen=True)
@@ -135,3 +136,38 @@ def test_the_right_to_make_tables_is_asked_for_by_name(rights: Rights) -> None:
         assert database.query("SELECT max(snapshot_id), count(*) FROM ducklake_snapshot") == [(1, 2)]
         assert database.query("SELECT table_name FROM ducklake_table") == [("t",)]
         assert database.query("SELECT count(*) FROM ducklake_inlined_data_tables") == [(1,)]
+
+
+def test_a_reader_attaches_without_read_only(rights: Rights, spark: SparkSession) -> None:
+    """To attach writes nothing. What a reader tries to write leaves neither a snapshot nor a file."""
+    with attached(rights.catalog, spark) as lake:
+        lake.create_table("filed", spark.range(100)).delete("id = 5")
+        lake.create_table("small", "id BIGINT").append(spark.range(1))
+        lake.create_table("many", spark.range(100)).append(spark.range(100))
+    rights.grant("SELECT")
+    with penstock.attach(rights.uri, data_path=rights.catalog.data_path, spark=spark) as lake:
+        assert lake.table("filed").read().count() == 99
+        assert lake.table("small").read().count() == 1
+        for change in (
+            lambda: lake.table("filed").append(spark.range(100)),
+            lambda: lake.table("filed").delete("id > 50"),
+            lambda: lake.table("small").append(spark.range(1)),
+            lambda: lake.table("many").merge_adjacent_files(),
+            lambda: lake.expire_snapshots(versions=[1]),
+            lambda: lake.drop_table("filed"),
+        ):
+            with leaving_nothing(rights.catalog, lake, "guest.* GRANT ", penstock.CatalogError):
+                change()
+
+
+def test_who_may_not_forget_files_deletes_none(rights: Rights, spark: SparkSession) -> None:
+    with attached(rights.catalog, spark) as lake:
+        table = lake.create_table("filed", spark.range(100))
+        table.append(spark.range(100))
+        table.merge_adjacent_files()
+    rights.grant("SELECT")
+    with (
+        penstock.attach(rights.uri, spark=spark) as lake,
+        leaving_nothing(rights.catalog, lake, "ducklake_files_scheduled_for_deletion", penstock.CatalogError),
+    ):
+        lake.cleanup_old_files(cleanup_all=True)
