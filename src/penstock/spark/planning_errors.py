@@ -17,7 +17,7 @@ from pyspark.errors.exceptions import captured
 
 from penstock.errors import PenstockError
 from penstock.storage.options import known_stores
-from penstock.storage.stores import store_of
+from penstock.storage.stores import plain_scheme, store_of
 
 FAILED = "\x01"  # an answer that begins with it is an error
 _CLASSES = ("penstock.PlanningException", "penstock.sql.LakeException")
@@ -68,7 +68,7 @@ def _refused_read(java_error: Any) -> PenstockError | None:
     """What Spark's reader met in a bucket that Penstock has a key for, where that key may not read there."""
     for cause in _causes(java_error):
         if cause.getClass().getName() == _DENIED:
-            path = str(cause.getMessage()).partition(": ")[0]
+            path = plain_scheme(str(cause.getMessage()).partition(": ")[0])
             if store_of(path) in known_stores():
                 return PenstockError(f"{path} may not be read with this key: it needs s3:GetObject there")
     return None
