@@ -29,15 +29,17 @@ class Setting:
 
 
 @contextmanager
-def setting(description: str | None, **options: dict[str, Any]) -> Iterator[Setting]:
-    """The benchmark's own options, as argparse takes them, beside those that all have."""
+def setting(
+    description: str | None, settings: Mapping[str, str] | None = None, **options: dict[str, Any]
+) -> Iterator[Setting]:
+    """A session with settings; the benchmark's own options, as argparse takes them, beside those that all have."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--directory", type=Path, help="keeps the generated data for the next run")
     for name, given in options.items():
         parser.add_argument(f"--{name}", **given)
     chosen = parser.parse_args()
-    spark = penstock.session()
+    spark = penstock.session(**(settings or {}))
     with tempfile.TemporaryDirectory(prefix="penstock-") as scratch:
         directory = chosen.directory or Path(scratch)
         directory.mkdir(parents=True, exist_ok=True)
