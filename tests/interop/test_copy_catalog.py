@@ -386,3 +386,12 @@ def test_no_lake_to_copy(tmp_path: Path) -> None:
     with pytest.raises(penstock.AttachError, match="is not a DuckLake location"):
         penstock.copy_catalog(uri, "postgres:dbname=x")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_lake(file_catalog: Catalog, tmp_path: Path) -> None:
+    with file_catalog.build() as reference:
+        reference.execute("CREATE TABLE t AS SELECT 5 AS a")
+    file_catalog.tamper("DELETE FROM ducklake_schema_versions")
+    with pytest.raises(penstock.AttachError, match=r"damaged: .* the shape of ducklake_inlined_data_1_1"):
+        penstock.copy_catalog(file_catalog.uri, f"ducklake:{tmp_path}/copy.ducklake")
+    assert not (tmp_path / "copy.ducklake").exists()

@@ -107,10 +107,21 @@ def _copy_of(origin: Catalog, new_data_path: str | None) -> _Copy:
     inlined = [
         table for (id,) in registered for table in tables_of_inlined_rows(source, id, column_versions(source, id))
     ]
+    _refuse_unknown_shapes(source, {table.name for table in inlined})
     ids = source.query("SELECT DISTINCT table_id FROM ducklake_table ORDER BY 1")
     deletes = source.existing([inlined_delete_name(id) for (id,) in ids])
     data_path = _data_path(origin) if new_data_path is None else folder(absolute(new_data_path))
     return _Copy(source, data_path, latest_snapshot(source), tuple(inlined), tuple(sorted(deletes)))
+
+
+def _refuse_unknown_shapes(source: Database, known: set[str]) -> None:
+    """Rows of which the catalog does not tell the columns would be lost."""
+    registered = {name for (name,) in source.query(f"SELECT table_name FROM {_REGISTRY}")}
+    for name in sorted(source.existing(registered) - known):
+        if source.query(f"SELECT 1 FROM {source.identifier(name)} LIMIT 1"):
+            raise AttachError(
+                f"{source.location} is damaged: ducklake_schema_versions does not tell the shape of {name}"
+            )
 
 
 def _data_path(origin: Catalog) -> str:
