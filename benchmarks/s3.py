@@ -59,9 +59,7 @@ def compared(name: str, ours: Callable[[], object], theirs: Callable[[], object]
 class Place:
     """A folder or a bucket, with a lake in it, and a folder for Spark's own writer."""
 
-    def __init__(
-        self, spark: SparkSession, name: str, root: str, scratch: Path, options: dict[str, str] | None
-    ) -> None:
+    def __init__(self, spark: SparkSession, name: str, root: str, scratch: Path, **options: str) -> None:
         self.spark, self.name, self.root = spark, name, root
         self.lake: Any = penstock.attach(
             f"ducklake:sqlite:{scratch}/{name}.sqlite",
