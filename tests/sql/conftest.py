@@ -9,6 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock import Lake
+from penstock.errors import UnsupportedError
+from penstock.spark.releases import has_views_of_catalogs
 from support.catalogs import Catalog
 from support.writing import attached
 
@@ -30,3 +32,23 @@ def sql(spark: SparkSession) -> Sql:
         return found if "ORDER BY" in statement or statement.startswith("SHOW") else sorted(found, key=repr)
 
     return rows
+
+
+def create_view(lake: Lake, name: str, query: str) -> None:
+    """Make a view of the lake `sales`: by a statement, or by the lake where Spark has no statement for it."""
+    if has_views_of_catalogs(lake.spark.version):
+        lake.spark.sql(f"CREATE VIEW sales.{name} AS {query}")
+    else:
+        lake.create_view(name, query, dialect="spark")
+
+
+def view_statements_are_refused(lake: Lake) -> bool:
+    """Whether Spark has no statements for a catalog's views, which is then an error that changes nothing."""
+    if has_views_of_catalogs(lake.spark.version):
+        return False
+    before = lake.current_snapshot()
+    for statement in ("CREATE OR REPLACE VIEW sales.v AS SELECT 1 AS a", "DROP VIEW IF EXISTS sales.v"):
+        with pytest.raises(UnsupportedError, match=r"use lake\.create_view\(\.\.\.\) and lake\.drop_view"):
+            lake.spark.sql(statement)
+    assert lake.current_snapshot() == before
+    return True

@@ -8,6 +8,8 @@ from penstock import Lake
 from support import catalogs
 from support.plans import files_read
 
+from .conftest import create_view
+
 
 def test_views_that_are_made_here(lake: Lake, spark: SparkSession, file_catalog: catalogs.Catalog) -> None:
     """A view in DuckDB's dialect, and queries of it over tables, views and temporary views of Spark's."""
@@ -15,7 +17,7 @@ def test_views_that_are_made_here(lake: Lake, spark: SparkSession, file_catalog:
     lake.create_view(
         "d", "SELECT k, list(id ORDER BY id)[1] AS first, 7 // 2 AS x FROM t GROUP BY ALL", dialect="duckdb"
     )
-    spark.sql("CREATE VIEW sales.s AS SELECT k + 1 AS k FROM sales.t")
+    create_view(lake, "s", "SELECT k + 1 AS k FROM sales.t")
     spark.sql("CREATE TEMPORARY VIEW passing AS SELECT 5 AS z")
     try:
         expected = [(0, 0, 3), (1, 1, 3), (2, 2, 3)]

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from penstock import Lake
 from penstock.errors import ConflictError, InvalidError
 
-from .conftest import Sql
+from .conftest import Sql, create_view
 
 
 def test_statements_and_verbs_are_one_snapshot(lake: Lake, spark: SparkSession, sql: Sql) -> None:
@@ -28,7 +28,7 @@ def test_statements_and_verbs_are_one_snapshot(lake: Lake, spark: SparkSession, 
         sql("CREATE TABLE sales.copy AS SELECT * FROM sales.t")
         sql("ALTER TABLE sales.copy ADD COLUMN b INT")
         sql("MERGE INTO sales.copy c USING sales.t t ON c.id = t.id WHEN MATCHED THEN UPDATE SET b = 1")
-        sql("CREATE VIEW sales.v AS SELECT sum(b) AS s FROM sales.copy")
+        create_view(lake, "v", "SELECT sum(b) AS s FROM sales.copy")
         assert sql("SELECT * FROM sales.v") == [(4,)]
         assert lake.current_snapshot().id == newest
     assert lake.current_snapshot().id == newest + 1

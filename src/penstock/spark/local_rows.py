@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.spark.java_classes import java_class
 from penstock.spark.jvm import java_type
+from penstock.spark.releases import arrow_schema_of
 
 
 def local_frame(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: str) -> DataFrame:
@@ -21,7 +21,7 @@ def local_frame(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: str)
     kind = _struct(schema)
     if not rows:
         return empty_frame(spark, kind)
-    arrow = to_arrow_schema(kind, timezone="UTC")
+    arrow = arrow_schema_of(kind)
     arrays = [
         pa.array([_given(value) for value in column], field.type)
         for column, field in zip(zip(*rows, strict=True), arrow, strict=True)

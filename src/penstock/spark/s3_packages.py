@@ -13,7 +13,7 @@ import pyspark
 from penstock.errors import UnsupportedError
 
 # Hadoop's version, with those of the SDK and of the accelerator that it is made for.
-_VERSIONS = {"3.5.0": ("2.35.4", "1.3.1")}
+_VERSIONS = {"3.4.2": ("2.29.52", "1.2.1"), "3.5.0": ("2.35.4", "1.3.1")}
 _SDK = ("s3", "s3-transfer-manager", "sts", "apache-client", "netty-nio-client")
 # Spark has them.
 _PRESENT = (

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import UnsupportedError
 from penstock.spark.jvm import install_rules
+from penstock.spark.releases import check_session
 from penstock.spark.s3_packages import HOW_TO_ADD, s3_packages
 from penstock.spark.shipping import is_on_this_machine
 from penstock.spark.stores import reads_s3
@@ -90,10 +91,7 @@ def prepare(spark: SparkSession | None) -> SparkSession:
             "Penstock plans scans inside the driver's JVM, which a Spark Connect session does not reach; "
             "use a classic session (penstock.session() makes one)"
         )
-    if not chosen.version.startswith("4.3."):
-        raise UnsupportedError(
-            f"Penstock is made for Spark 4.3 and this session runs {chosen.version}; install pyspark 4.3"
-        )
+    check_session(chosen.version)
     for key, value in _REQUIRED.items():
         if chosen.conf.get(key, None) != value:
             chosen.conf.set(key, value)

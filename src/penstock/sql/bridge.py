@@ -12,14 +12,14 @@ from penstock.ducklake.attachment import Attachment
 from penstock.errors import AlreadyExistsError
 from penstock.spark.java_classes import class_loader, java_class
 from penstock.spark.planning_errors import FAILED, note_error
+from penstock.spark.releases import has_views_of_catalogs
 from penstock.sql.names import NoSuchSchemaError
 
 _SOURCES = (
     "Lakes", "LakeException", "Values", "LakeRows", "LakeTable", "ReadLakeTables", "PinnedQuery", "Statement",
-    "StatementNames", "LakeCache", "ChangeLakeTables", "LakeProcedure", "TableChanges", "LakeCatalog", "LakeRelations",
+    "StatementNames", "LakeCache", "ChangeLakeTables", "LakeProcedure", "TableChanges", "LakeCatalog",
     "LakeMacros", "LakeNames", "Installation",
 )  # fmt: skip
-CATALOG = "penstock.sql.LakeRelations"
 # Errors that Spark has exceptions of its own for, which its IF [NOT] EXISTS and its messages go by.
 _KINDS: tuple[tuple[type[Exception], str], ...] = ((AlreadyExistsError, "exists"), (NoSuchSchemaError, "no schema"))
 
@@ -61,7 +61,16 @@ def load_classes(spark: SparkSession) -> None:
     gateway: Any = spark.sparkContext._gateway
     start_callbacks: Any = ensure_callback_server_started
     start_callbacks(gateway)
-    class_loader(spark, "penstock.sql.java", _SOURCES)
+    class_loader(spark, "penstock.sql.java", (*_SOURCES, _catalog_source(spark)))
+
+
+def _catalog_source(spark: SparkSession) -> str:
+    return "LakeRelations" if has_views_of_catalogs(spark.version) else "LakeViews"
+
+
+def catalog_class(spark: SparkSession) -> str:
+    """The name of the class that Spark makes a lake's catalog of."""
+    return f"penstock.sql.{_catalog_source(spark)}"
 
 
 def sql_class(spark: SparkSession, name: str) -> Any:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.lake import DuckLake
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.sql.bridge import CATALOG, Answers, load_classes, sql_class
+from penstock.sql.bridge import Answers, catalog_class, load_classes, sql_class
 from penstock.sql.evolving_tables import EvolvingTables
 from penstock.sql.macros import Macros
 from penstock.sql.procedures import Procedures
@@ -82,14 +82,14 @@ def door_to(lake: DuckLake) -> Door:
 def register(lake: DuckLake, name: str, spark: SparkSession) -> None:
     """Make the lake a catalog of a session."""
     present = spark.conf.get(setting(name), None) if _is_name(name) else None
-    if not _is_name(name) or name.lower() in _RESERVED or present not in (None, CATALOG):
+    if not _is_name(name) or name.lower() in _RESERVED or present not in (None, catalog_class(spark)):
         raise InvalidError(
             f"{name!r} cannot be the name of a catalog here; choose one without dots that Spark does not use already"
         )
     door = door_to(lake)
     sql_class(spark, "Installation").into(spark._jsparkSession)
     forget_catalog(spark._jsparkSession, name)
-    for key, value in catalog_settings(name, door.id).items():
+    for key, value in catalog_settings(spark, name, door.id).items():
         spark.conf.set(key, value)
     door.registered.append((spark, name))
     sql_class(spark, "Lakes").name(name, door.id)
@@ -105,7 +105,7 @@ def unregister_all(lake: DuckLake) -> None:
             continue
         if spark.conf.get(f"{setting(name)}.lake", None) == door.id:
             _leave(spark, name)
-            for key in catalog_settings(name, door.id):
+            for key in catalog_settings(spark, name, door.id):
                 spark.conf.unset(key)
             forget_catalog(spark._jsparkSession, name)
     if lake.spark.sparkContext._jsc is not None:

@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from penstock.spark.java_classes import java_class
-from penstock.sql.bridge import CATALOG
+from penstock.sql.bridge import catalog_class
 
 _SETTING = "spark.sql.catalog."
 
@@ -17,9 +17,9 @@ def setting(name: str) -> str:
     return _SETTING + name
 
 
-def catalog_settings(name: str, lake_id: str) -> dict[str, str]:
+def catalog_settings(spark: SparkSession, name: str, lake_id: str) -> dict[str, str]:
     """The settings by which Spark makes a lake's catalog."""
-    return {f"{setting(name)}.lake": lake_id, setting(name): CATALOG}
+    return {f"{setting(name)}.lake": lake_id, setting(name): catalog_class(spark)}
 
 
 def forget_catalog(session: Any, name: str) -> None:
@@ -38,7 +38,7 @@ def forget_catalog(session: Any, name: str) -> None:
 def session_in_lake(spark: SparkSession, name: str, lake_id: str, schema: str) -> Any:
     """A clone of a session (in the JVM), in which a lake is the current catalog: nobody else's changes."""
     own = spark._jsparkSession.cloneSession()
-    for key, value in catalog_settings(name, lake_id).items():
+    for key, value in catalog_settings(spark, name, lake_id).items():
         own.conf().set(key, value)
     forget_catalog(own, name)
     set_current(spark, own, name, schema)

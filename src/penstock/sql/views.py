@@ -7,6 +7,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
 from penstock.ducklake.catalog.objects import same_name
 from penstock.ducklake.lake import DuckLake
 from penstock.ducklake.model.names import DEFAULT_SCHEMA
@@ -14,6 +17,7 @@ from penstock.ducklake.model.objects import View
 from penstock.ducklake.model.snapshot_changes import quoted_name
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.spark.java_classes import java_class
+from penstock.spark.jvm import query_execution
 from penstock.sql.duckdb_dialect.stand_ins import DIALECT as DUCKDB
 from penstock.sql.duckdb_dialect.translation import SETTINGS
 from penstock.sql.duckdb_queries import check_types, translated_query
@@ -30,7 +34,7 @@ _COMMENT = "comment"
 
 
 class Views:
-    """Questions of LakeRelations about views."""
+    """Questions of LakeRelations and LakeViews about views."""
 
     def __init__(self, lake: DuckLake, lake_id: str) -> None:
         self._lake, self._id = lake, lake_id
@@ -57,6 +61,33 @@ class Views:
             return self._shown(found, catalog)
         finally:
             loading.remove(found.id)
+
+    def view_plan(self, catalog: str, schema: str, name: str) -> Any:
+        """The analyzed plan of a view's rows, for a Spark whose catalogs have no views; None where there is none."""
+        told = self.view(catalog, schema, name)
+        if told is None:
+            return None
+        about = json.loads(told)
+        session = session_in_lake(self._lake.spark, catalog, self._id, schema)
+        for key, value in about["settings"].items():
+            session.conf().set(key, value)
+        set_current(self._lake.spark, session, about["catalog"], about["namespace"])
+        frame = ClassicDataFrame(self._query(session, about["sql"]), self._lake.spark)
+        places = _places(about["columns"], frame.columns)
+        if None in places:
+            gone = about["columns"][places.index(None)]
+            raise InvalidError(f"view {schema}.{name}: its query has no column {gone} any more; make the view again")
+        own = frame.toDF(*(f"_penstock_{place}" for place in range(len(frame.columns))))
+        names = [field["name"] for field in json.loads(about["schema"])["fields"]]
+        columns = [F.col(f"_penstock_{place}").alias(alias) for place, alias in zip(places, names, strict=True)]
+        return query_execution(own.select(*columns)).analyzed()
+
+    def refuse_view_statements(self) -> None:
+        """Say how views are made where Spark has no statements for those of a catalog."""
+        raise UnsupportedError(
+            f"Spark {self._lake.spark.version} has no CREATE VIEW and DROP VIEW for catalogs, which came with 4.2; use "
+            "lake.create_view(...) and lake.drop_view(...): spark.sql reads what they made"
+        )
 
     def _shown(self, found: View, catalog: str) -> str:
         session = session_in_lake(self._lake.spark, catalog, self._id, found.schema)
@@ -150,10 +181,12 @@ class Views:
             self.view(where["lake"], schema_name, name)  # one that refers to itself is not stored
 
     def _schema(self, session: Any, sql: str) -> str:
-        """The columns of a query. Text that is a command is an error here, and not run."""
+        return str(self._query(session, sql).schema().json())
+
+    def _query(self, session: Any, sql: str) -> Any:
+        """A query, analyzed. Text that is a command is an error here, and not run."""
         query = session.sessionState().sqlParser().parseQuery(sql)
-        datasets = java_class(self._lake.spark, "org.apache.spark.sql.classic.Dataset")
-        return str(datasets.ofRows(session, query).schema().json())
+        return java_class(self._lake.spark, "org.apache.spark.sql.classic.Dataset").ofRows(session, query)
 
     def _found(self, schema: str, name: str) -> View | None:
         return next((v for v in self._lake.views() if same_name(v.schema, schema) and same_name(v.name, name)), None)
@@ -161,11 +194,20 @@ class Views:
 
 def _fields(found: Sequence[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
     """The fields of names, of which there may be several; Spark says which of them are gone."""
-    left = list(found)
-    fields = []
+    places = _places(names, [field["name"] for field in found])
+    return [
+        {"name": name, "type": "string", "nullable": True, "metadata": {}} if place is None else dict(found[place])
+        for name, place in zip(names, places, strict=True)
+    ]
+
+
+def _places(names: Sequence[str], found: Sequence[str]) -> list[int | None]:
+    """Where each name stands among those found, each of which is taken once; None where it is gone."""
+    left = list(range(len(found)))
+    places = []
     for name in names:
-        field = next((one for one in left if same_name(one["name"], name)), None)
-        if field is not None:
-            left.remove(field)
-        fields.append(dict(field or {"name": name, "type": "string", "nullable": True, "metadata": {}}))
-    return fields
+        place = next((one for one in left if same_name(found[one], name)), None)
+        if place is not None:
+            left.remove(place)
+        places.append(place)
+    return places

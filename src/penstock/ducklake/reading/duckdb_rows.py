@@ -9,10 +9,10 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.ducklake.reading.row_conversion import FROM_ARROW, Reading
 from penstock.schema.columns import Column
+from penstock.spark.releases import arrow_schema_of
 
 
 def transfer_schema(columns: Sequence[Column], nanoseconds: bool, others: Sequence[str] = ()) -> T.StructType:
@@ -37,4 +37,4 @@ def to_frame(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> DataF
 
 def in_spark_arrow_types(rows: pa.Table, schema: T.StructType) -> pa.Table:
     """The same rows in the Arrow types that Spark uses for a schema."""
-    return rows.select(schema.names).cast(to_arrow_schema(schema, timezone="UTC"))
+    return rows.select(schema.names).cast(arrow_schema_of(schema))

@@ -8,11 +8,11 @@ from itertools import count
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.lance.format.field_ids import field_id, struct_field_ids
 from penstock.schema.columns import Column
+from penstock.spark.releases import arrow_schema_of, arrow_type_of
 from penstock.spark.schemas import SchemaLike, columns_of, struct_of
 
 
@@ -20,7 +20,7 @@ def arrow_schema(schema: SchemaLike) -> pa.Schema:
     """The Arrow schema of Spark's DDL or `StructType`; an Arrow schema stays as it is."""
     if isinstance(schema, pa.Schema):
         return schema
-    return to_arrow_schema(struct_of(schema), timezone="UTC")
+    return arrow_schema_of(struct_of(schema))
 
 
 def arrow_field(column: str | pa.Field) -> pa.Field:
@@ -37,7 +37,7 @@ def arrow_type(kind: str | T.DataType | pa.DataType) -> pa.DataType:
     """The Arrow type of a Spark type or its name; an Arrow type stays as it is."""
     if isinstance(kind, pa.DataType):
         return kind
-    return arrow_schema(f"c {kind}").field(0).type if isinstance(kind, str) else to_arrow_type(kind, timezone="UTC")
+    return arrow_schema(f"c {kind}").field(0).type if isinstance(kind, str) else arrow_type_of(kind)
 
 
 def namespace_columns(spark: SparkSession, schema: pa.Schema) -> tuple[Column, ...]:

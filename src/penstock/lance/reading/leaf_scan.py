@@ -13,7 +13,6 @@ import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.lance.commits.column_notes import current_column_notes
 from penstock.lance.commits.leaf_records import BYTES
@@ -33,6 +32,7 @@ from penstock.schema.columns import Column
 from penstock.spark.jvm import file_index
 from penstock.spark.pushdown import FilterRecorder, needed_columns, row_filters
 from penstock.spark.relation import file_records, file_rows
+from penstock.spark.releases import arrow_schema_of
 from penstock.spark.types import shown_type
 from penstock.spark.workers import map_in_workers
 
@@ -66,7 +66,7 @@ class LeafScan:
         if addresses:
             schema = schema.add(LEAF, T.StringType()).add(ADDRESS, T.LongType())
         types = [item.type for item in self.definition.schema]
-        reader = LeafReader(self.store, types, to_arrow_schema(schema, timezone="UTC"), addresses)
+        reader = LeafReader(self.store, types, arrow_schema_of(schema), addresses)
         description = f"penstock lance {self.name}"
         answer = LeafPlanner(self) if planner is None else planner
         index = file_index(self.spark, answer, FRAGMENT_SCHEMA, {}, self.size, description)

@@ -11,6 +11,9 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -26,8 +29,11 @@ import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A lake as a catalog of Spark's, which makes it by the setting spark.sql.catalog.NAME. Python answers for it. */
-public class LakeCatalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog {
+/**
+ * A lake as a catalog of Spark's, which makes it by the setting spark.sql.catalog.NAME. Python answers for it. What
+ * differs between the releases of Spark is in the classes that extend it: LakeRelations, and LakeViews for 4.1.
+ */
+public abstract class LakeCatalog implements StagingTableCatalog, SupportsNamespaces, ProcedureCatalog {
   static final String DEFAULT_SCHEMA = "main";
   private static final String PROCEDURES = "system";
   private String name;
@@ -126,12 +132,16 @@ public class LakeCatalog implements StagingTableCatalog, SupportsNamespaces, Pro
       about = answer(new Object[] {"table", schema(identifier), identifier.name(), version, micros});
     }
     if (about == null) throw new NoSuchTableException(identifier);
-    return table(identifier, about);
+    return table(identifier, Lakes.map(about));
   }
 
-  private Table table(Identifier identifier, Object about) {
-    return new LakeTable(lake, name, identifier, Lakes.map(about));
-  }
+  abstract Table table(Identifier identifier, Map about);
+
+  /** What stands for a view in a query, before Spark looks its name up; null to leave the relation as it is. */
+  abstract LogicalPlan view(SparkSession session, UnresolvedRelation relation, List path);
+
+  /** An error where CREATE VIEW and DROP VIEW do not reach a catalog. */
+  abstract void checkViewsByStatements();
 
   private static Object[] definition(String verb, Identifier identifier, Column[] columns, Transform[] by, Map more) {
     ArrayList transforms = new ArrayList();
@@ -170,7 +180,8 @@ public class LakeCatalog implements StagingTableCatalog, SupportsNamespaces, Pro
 
   public Table createTable(Identifier identifier, Column[] columns, Transform[] by, Map properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
-    return table(identifier, define(identifier, definition("create_table", identifier, columns, by, properties)));
+    Object about = define(identifier, definition("create_table", identifier, columns, by, properties));
+    return table(identifier, Lakes.map(about));
   }
 
   private StagedTable stage(String verb, Identifier identifier, Column[] columns, Transform[] by, Map properties)

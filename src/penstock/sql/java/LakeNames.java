@@ -1,12 +1,17 @@
 package penstock.sql;
 
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableValuedFunction;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.CreateView;
+import org.apache.spark.sql.catalyst.plans.logical.DropView;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -39,13 +44,16 @@ public class LakeNames extends Rule {
 
   /** The catalog that a name belongs to, if it is a lake: the one it begins with, or the current one. */
   LakeCatalog catalog(Seq name) {
-    Object found = null;
-    if (name.size() > 1) {
-      String first = (String) name.apply(0);
-      // Asked first, as this loads nothing: other names begin with a schema.
-      if (!session.sessionState().conf().contains("spark.sql.catalog." + first)) return null;
-      found = session.sessionState().catalogManager().catalog(first);
-    } else found = session.sessionState().catalogManager().currentCatalog();
+    if (name.size() == 1) return currentCatalog();
+    String first = (String) name.apply(0);
+    // Asked first, as this loads nothing: other names begin with a schema.
+    if (!session.sessionState().conf().contains("spark.sql.catalog." + first)) return null;
+    Object found = session.sessionState().catalogManager().catalog(first);
+    return found instanceof LakeCatalog ? (LakeCatalog) found : null;
+  }
+
+  private LakeCatalog currentCatalog() {
+    Object found = session.sessionState().catalogManager().currentCatalog();
     return found instanceof LakeCatalog ? (LakeCatalog) found : null;
   }
 
@@ -94,40 +102,49 @@ public class LakeNames extends Rule {
     Names(LakeNames rule) { this.rule = rule; }
 
     public boolean isDefinedAt(Object node) {
-      if (node instanceof UnresolvedRelation) {
-        Seq name = ((UnresolvedRelation) node).multipartIdentifier();
-        rule.checkKnown(name);
-        LakeCatalog catalog = rule.catalog(name);
-        if (catalog != null) rule.readAnew(catalog);
-        return name.size() == 2 && isView(catalog, name);
-      }
+      if (node instanceof UnresolvedRelation) return view((UnresolvedRelation) node) != null;
+      if (node instanceof CreateView || node instanceof DropView) check(((LogicalPlan) node).children().apply(0));
       return node instanceof UnresolvedTableValuedFunction && rule.isOurs(((UnresolvedTableValuedFunction) node).name());
     }
 
     public Object applyOrElse(Object node, Function1 otherwise) {
-      if (!isDefinedAt(node)) return otherwise.apply(node);
-      if (node instanceof UnresolvedRelation) return inDefaultSchema((UnresolvedRelation) node);
-      return called((UnresolvedTableValuedFunction) node);
+      if (node instanceof UnresolvedRelation) {
+        LogicalPlan view = view((UnresolvedRelation) node);
+        return view == null ? otherwise.apply(node) : view;
+      }
+      return isDefinedAt(node) ? called((UnresolvedTableValuedFunction) node) : otherwise.apply(node);
     }
 
-    private static boolean isView(LakeCatalog catalog, Seq name) {
-      if (catalog == null) return false;
-      return ((Boolean) Lakes.answer(catalog.lake(), new Object[] {"is_view", name.apply(1)})).booleanValue();
+    private LogicalPlan view(UnresolvedRelation relation) {
+      Seq name = relation.multipartIdentifier();
+      rule.checkKnown(name);
+      LakeCatalog catalog = rule.catalog(name);
+      List path = path(name);
+      if (catalog == null && name.size() == 2) {
+        catalog = rule.currentCatalog();
+        path = Arrays.asList(new Object[] {name.apply(0), name.apply(1)});
+      }
+      if (catalog == null) return null;
+      rule.readAnew(catalog);
+      return catalog.view(rule.session, relation, path);
     }
 
-    /** Spark fails at a view of a catalog whose name has no schema. */
-    private static LogicalPlan inDefaultSchema(UnresolvedRelation relation) {
-      ArrayList name = new ArrayList();
-      name.add(relation.multipartIdentifier().apply(0));
-      name.add(LakeCatalog.DEFAULT_SCHEMA);
-      name.add(relation.multipartIdentifier().apply(1));
-      return new UnresolvedRelation(Lakes.seq(name), relation.options(), relation.isStreaming());
+    private void check(Object target) {
+      if (!(target instanceof UnresolvedIdentifier)) return;
+      LakeCatalog catalog = rule.catalog(((UnresolvedIdentifier) target).nameParts());
+      if (catalog != null) catalog.checkViewsByStatements();
+    }
+
+    /** A name without its catalog. */
+    private static List path(Seq name) {
+      ArrayList path = new ArrayList();
+      for (int i = name.size() > 1 ? 1 : 0; i < name.size(); i++) path.add(name.apply(i));
+      return path;
     }
 
     private Object called(UnresolvedTableValuedFunction call) {
       Boolean qualified = Boolean.valueOf(call.name().size() > 1);
-      ArrayList path = new ArrayList();
-      for (int i = call.name().size() > 1 ? 1 : 0; i < call.name().size(); i++) path.add(call.name().apply(i));
+      List path = path(call.name());
       ArrayList names = new ArrayList();
       ArrayList values = new ArrayList();
       for (int i = 0; i < call.functionArgs().size(); i++) {

@@ -1,11 +1,16 @@
 package penstock.sql;
 
+import java.util.Arrays;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchViewException;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.analysis.ViewAlreadyExistsException;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Changelog;
 import org.apache.spark.sql.connector.catalog.ChangelogContext;
@@ -14,6 +19,9 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Relation;
 import org.apache.spark.sql.connector.catalog.RelationCatalog;
+import org.apache.spark.sql.connector.catalog.SupportsSchemaEvolution;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.View;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -23,7 +31,10 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** What Spark has from 4.2 on: views of a catalog, and SELECT ... FROM t CHANGES FROM VERSION 1 TO VERSION 2. */
+/**
+ * What Spark has from 4.2 on: views of a catalog, SELECT ... FROM t CHANGES FROM VERSION 1 TO VERSION 2, and tables that
+ * say which changes of theirs a write may make.
+ */
 public class LakeRelations extends LakeCatalog implements RelationCatalog {
   public Relation loadRelation(Identifier identifier) throws NoSuchTableException {
     View view = view(identifier);
@@ -38,7 +49,28 @@ public class LakeRelations extends LakeCatalog implements RelationCatalog {
     }
   }
 
+  Table table(Identifier identifier, Map about) { return new Evolving(lake(), name(), identifier, about); }
+
+  public static class Evolving extends LakeTable implements SupportsSchemaEvolution {
+    Evolving(String lake, String catalog, Identifier identifier, Map about) { super(lake, catalog, identifier, about); }
+
+    public boolean supportsColumnChange(TableChange.ColumnChange change) {
+      Object[] told = new Object[] {Lakes.json(TableChanges.told((TableChange) change))};
+      return ((Boolean) answer("can_evolve", told)).booleanValue();
+    }
+  }
+
   // Views
+
+  /** Spark fails at a view of a catalog whose name has no schema. */
+  LogicalPlan view(SparkSession session, UnresolvedRelation relation, List path) {
+    boolean named = relation.multipartIdentifier().size() == 2 && path.size() == 1;
+    if (!named || !Boolean.TRUE.equals(answer(new Object[] {"is_view", path.get(0)}))) return null;
+    List full = Arrays.asList(new Object[] {name(), DEFAULT_SCHEMA, path.get(0)});
+    return new UnresolvedRelation(Lakes.seq(full), relation.options(), relation.isStreaming());
+  }
+
+  void checkViewsByStatements() {}
 
   public Identifier[] listViews(String[] namespace) throws NoSuchNamespaceException {
     return identifiers(namespace, "views");
@@ -67,7 +99,7 @@ public class LakeRelations extends LakeCatalog implements RelationCatalog {
     settings.putAll((Map) about.get("settings"));
     builder.withSqlConfigs(settings);
     builder.withSchemaMode("BINDING");
-    builder.withQueryColumnNames((String[]) ((java.util.List) about.get("columns")).toArray(new String[0]));
+    builder.withQueryColumnNames((String[]) ((List) about.get("columns")).toArray(new String[0]));
     builder.withProperties((Map) about.get("properties"));
     return builder.build();
   }

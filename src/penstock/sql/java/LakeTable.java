@@ -17,10 +17,8 @@ import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsPartitionManagement;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
-import org.apache.spark.sql.connector.catalog.SupportsSchemaEvolution;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
-import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TruncatableTable;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
@@ -46,8 +44,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  * version, and `handle`, the JSON by which Python finds it again.
  */
 public class LakeTable
-    implements SupportsRead, SupportsWrite, SupportsMetadataColumns, SupportsSchemaEvolution,
-        SupportsPartitionManagement, TruncatableTable, LakeRows {
+    implements SupportsRead, SupportsWrite, SupportsMetadataColumns, SupportsPartitionManagement, TruncatableTable,
+        LakeRows {
   public static final String ROW_ID = "rowid";
   private final String lake;
   private final String catalog;
@@ -113,11 +111,6 @@ public class LakeTable
     all.add(TableCapability.OVERWRITE_DYNAMIC);
     all.add(TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
     return all;
-  }
-
-  public boolean supportsColumnChange(TableChange.ColumnChange change) {
-    Object[] told = new Object[] {Lakes.json(TableChanges.told((TableChange) change))};
-    return ((Boolean) answer("can_evolve", told)).booleanValue();
   }
 
   // SHOW PARTITIONS, and nothing else: partitions come and go with rows.
