@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+from penstock.spark.s3_packages import hadoop_version
 from support.reference import Reference
 from support.servers import free_port
 
@@ -34,7 +35,12 @@ def program() -> Path:
 
 def jars() -> list[str]:
     """What Spark needs to read S3, which `make s3` fetches; none where it has not been run."""
-    return sorted(map(str, (cache() / "s3-jars").glob("*.jar")))
+    return sorted(map(str, _jars_folder().glob("*.jar")))
+
+
+def _jars_folder() -> Path:
+    """The folder of the JARs for the installed PySpark's Hadoop."""
+    return cache() / f"s3-jars-{hadoop_version()}"
 
 
 def is_installed() -> bool:
@@ -149,7 +155,7 @@ def _fetch_jars() -> None:
     for one in found:
         shutil.copy(one.removeprefix("file://"), fresh)
     try:
-        os.rename(fresh, cache() / "s3-jars")
+        os.rename(fresh, _jars_folder())
     except OSError:  # another run was faster
         shutil.rmtree(fresh)
 

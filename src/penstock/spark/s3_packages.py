@@ -39,11 +39,11 @@ def s3_packages() -> dict[str, str]:
     Raises:
         UnsupportedError: That Hadoop is of a version that Penstock does not know.
     """
-    hadoop = _hadoop_version()
+    hadoop = hadoop_version()
     if hadoop not in _VERSIONS:
         raise UnsupportedError(
-            f"Penstock does not know which packages Hadoop {hadoop} reads S3 with; "
-            f"add org.apache.hadoop:hadoop-aws:{hadoop} to spark.jars.packages"
+            f"Penstock knows the packages for S3 of Hadoop {' and '.join(_VERSIONS)}, and the installed PySpark has "
+            f"Hadoop {hadoop}; add org.apache.hadoop:hadoop-aws:{hadoop} to spark.jars.packages yourself (700 MB)"
         )
     sdk, accelerator = _VERSIONS[hadoop]
     packages = [f"org.apache.hadoop:hadoop-aws:{hadoop}"]
@@ -52,7 +52,8 @@ def s3_packages() -> dict[str, str]:
     return {"spark.jars.packages": ",".join(packages), "spark.jars.excludes": ",".join(_PRESENT)}
 
 
-def _hadoop_version() -> str:
+def hadoop_version() -> str:
+    """The version of the Hadoop that the installed PySpark has."""
     for jar in Path(pyspark.__file__).parent.glob("jars/hadoop-client-api-*.jar"):
         found = re.search(r"hadoop-client-api-([\d.]+)\.jar", jar.name)
         if found:
