@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Debian keeps servers in sbin, which is not on every user's PATH.
 export PATH := $(PATH):/usr/sbin:/usr/local/sbin
 
-.PHONY: help test compiled test-all demo lint format setup mariadb java s3 clean
+.PHONY: help test compiled test-all demo lint format setup mariadb java s3 azure clean
 .DEFAULT_GOAL := help
 
 help: ## say what each target does
@@ -21,7 +21,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --
 test: setup mariadb java s3 lint compiled ## set up, lint, type-check and run the tests that every change has to pass
 	$(PYTEST)
 
-test-all: setup mariadb java s3 lint compiled ## the same with every test in full: all catalogs through Spark, slow tests, many more tries
+test-all: setup mariadb java s3 azure lint compiled ## the same with every test in full: all catalogs through Spark, slow tests, many more tries
 	$(PYTEST) --full
 
 # Every Spark worker imports the package, also where PYTHONDONTWRITEBYTECODE keeps Python from keeping what it compiled.
@@ -60,6 +60,9 @@ mariadb: ## install MariaDB's server program (not its service) when there is non
 
 s3: setup java ## build the S3 server of the tests, where there is Go, and fetch what Spark reads S3 with: once
 	@PYTHONPATH=tests $(BIN)/python -m support.s3_server
+
+azure: setup java ## fetch the Azure server of the tests, where there is npm, and what Spark reads Azure with: once
+	@PYTHONPATH=tests $(BIN)/python -m support.azure_server
 
 java:
 	@command -v java >/dev/null || [ -x "$$JAVA_HOME/bin/java" ] || { echo "Spark needs Java 17: install it, or set JAVA_HOME" >&2; exit 1; }

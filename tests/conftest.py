@@ -13,7 +13,8 @@ from zlib import crc32
 
 import pytest
 
-from support import catalogs, effort, s3_server
+from support import azure_server, catalogs, effort, s3_server
+from support.azure_server import AzureServer
 from support.catalogs import Catalog
 from support.memory_disk import use_memory_disk
 from support.processes import environment
@@ -139,6 +140,15 @@ def s3() -> Iterator[S3Server]:
     if not s3_server.is_installed():
         pytest.skip("there is no S3 server: `make s3` needs Go to build one")
     server = S3Server()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def azure() -> Iterator[AzureServer]:
+    if not azure_server.is_installed():
+        pytest.skip("there is no server of Azure's blobs: `make azure` needs npm to fetch one")
+    server = AzureServer()
     yield server
     server.stop()
 

@@ -20,6 +20,8 @@ from pyspark.sql import SparkSession
 
 from penstock.storage.options import StorageOptions
 from penstock.storage.s3 import S3Access, s3_client
+from support import azure_server
+from support.azure_server import AzureServer
 from support.processes import environment
 from support.s3_server import KEY_ID, SECRET, S3Server
 from support.servers import MariaDBServer, PostgresServer
@@ -84,8 +86,14 @@ def s3_words(s3: S3Server, bucket: str) -> dict[str, str]:
 
 
 @pytest.mark.s3
-def test_storage(spark: SparkSession, s3: S3Server, at_home: Path) -> None:
-    Guide("storage.md", s3_words(s3, "sales-lake")).run()
+def test_storage(spark: SparkSession, s3: S3Server, azure: AzureServer, at_home: Path) -> None:
+    words = {
+        "archive-lake": azure.container(),
+        "exampleaccount": azure_server.ACCOUNT,
+        "ZXhhbXBsZQ==": azure_server.KEY,
+    }
+    address = {"https://azure.example.org": azure.endpoint.rpartition("/")[0]}
+    Guide("storage.md", s3_words(s3, "sales-lake") | words | address).run()
     assert (at_home / "sales.sqlite").exists()
 
 

@@ -19,6 +19,7 @@ from penstock.errors import (
 )
 from penstock.lake import Lake
 from penstock.session import session
+from penstock.spark.azure_packages import azure_packages
 from penstock.spark.s3_packages import s3_packages
 from penstock.spark.shipping import ship
 from penstock.version import __version__
@@ -41,6 +42,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "attach",
+    "azure_packages",
     "copy_catalog",
     "s3_packages",
     "session",

@@ -17,6 +17,7 @@ def session(
     *,
     lakes: Mapping[str, str] | None = None,
     s3: bool = False,
+    azure: bool = False,
     **settings: str,
 ) -> SparkSession:
     """Makes a local Spark session with the settings that Penstock needs.
@@ -29,6 +30,7 @@ def session(
         app_name: The application's name.
         lakes: Lakes to attach, by the names that SQL calls them: `{"sales": "ducklake:sales.ducklake"}`.
         s3: Whether the session gets what it needs to read S3: 14 MB, which Spark fetches the first time.
+        azure: Whether it gets what it needs to read Azure: 1 MB.
         **settings: Spark's settings, with underscores for dots (`spark_driver_memory="8g"`) or as a mapping with
             `**{...}`.
 
@@ -37,9 +39,9 @@ def session(
 
     Raises:
         AttachError: A lake cannot be attached; then none of them is.
-        UnsupportedError: S3 is asked for, and this process has a session already that cannot read it.
+        UnsupportedError: S3 or Azure is asked for, and this process has a session already that cannot read it.
     """
-    spark = spark_session.session(master, app_name, s3=s3, **settings)
+    spark = spark_session.session(master, app_name, s3=s3, azure=azure, **settings)
     with ExitStack() as attached:
         for name, uri in (lakes or {}).items():
             attached.callback(attach(uri, name=name, spark=spark).close)

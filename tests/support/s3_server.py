@@ -15,17 +15,13 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from penstock.spark.s3_packages import hadoop_version
+from support.fetching import cache, fetch_jars
 from support.reference import Reference
 from support.servers import free_port
 
 _MODULE = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 _START_SECONDS = 30
 KEY_ID, SECRET = "penstock-tests", "a/secret+of=the tests"
-
-
-def cache() -> Path:
-    """Where what tests have fetched stays."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
 
 
 def program() -> Path:
@@ -136,28 +132,9 @@ def install() -> None:
     if not program().exists():
         subprocess.run(["go", "install", _MODULE], check=True, env={**os.environ, "GOBIN": str(program().parent)})
     if not jars():
-        _fetch_jars()
+        from penstock import s3_packages
 
-
-def _fetch_jars() -> None:
-    """Let Spark fetch the packages that it is told to."""
-    from pyspark.sql import SparkSession
-
-    from penstock import s3_packages
-
-    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    for name, value in s3_packages().items():
-        builder = builder.config(name, value)
-    with builder.getOrCreate() as spark:
-        found = (spark.sparkContext.getConf().get("spark.jars") or "").split(",")
-    cache().mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(dir=cache()))
-    for one in found:
-        shutil.copy(one.removeprefix("file://"), fresh)
-    try:
-        os.rename(fresh, _jars_folder())
-    except OSError:  # another run was faster
-        shutil.rmtree(fresh)
+        fetch_jars(s3_packages(), _jars_folder())
 
 
 if __name__ == "__main__":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 from pyspark.sql import SparkSession
 
-from support import effort, s3_server
+from support import azure_server, effort, s3_server
 
 # The JVM's optimising compiler and parallel garbage collector cost more than they save here; without the former the JVM
 # keeps room for less code than Spark has, and would sweep and compile again. One partition is enough. Telling the JVM
@@ -48,7 +50,7 @@ _METHODS = (("functions", "col"), ("functions", "lit"), ("PythonUtils", "toSeq")
 
 def shared_settings() -> dict[str, str]:
     """Of the session that the tests share."""
-    return SMALL | ({} if effort.is_full() else _QUICK) | {"spark.jars": ",".join(s3_server.jars())}
+    return SMALL | ({} if effort.is_full() else _QUICK) | {"spark.jars": ",".join(_jars())}
 
 
 def cluster() -> str:
@@ -78,3 +80,8 @@ def interpret(spark: SparkSession, interpreted: bool) -> None:
             spark.conf.set(name, value)
         else:
             spark.conf.unset(name)
+
+
+def _jars() -> list[str]:
+    """What Spark reads stores with: some of it, two of them need."""
+    return list({os.path.basename(jar): jar for jar in (*s3_server.jars(), *azure_server.jars())}.values())

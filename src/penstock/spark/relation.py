@@ -12,7 +12,9 @@ from penstock.spark.executor_classes import add_to_executors
 from penstock.spark.java_classes import java_class
 from penstock.spark.jvm import java_type, new_object
 from penstock.spark.stores import KNOWN_FILES, hadoop_settings
+from penstock.storage.azure import hadoop_path
 from penstock.storage.paths import to_uri
+from penstock.storage.stores import store_kind
 
 # Spark's reader fills a column of this name with the row's number in its file. `_metadata.row_index` is the same number
 # inside a struct, which costs an object a row.
@@ -80,9 +82,13 @@ def _frame(spark: SparkSession, index: Any, schema: StructType, file_format: Any
 def file_records(files: Iterable[tuple[str, int, Sequence[object]]]) -> str:
     """Encode files as the index reads them: (path, size, constants)."""
     return _RECORD.join(
-        _FIELD.join((to_uri(path), str(size), *(_NULL if value is None else _escaped(value) for value in constants)))
+        _FIELD.join((_uri(path), str(size), *(_NULL if value is None else _escaped(value) for value in constants)))
         for path, size, constants in files
     )
+
+
+def _uri(path: str) -> str:
+    return to_uri(hadoop_path(path) if store_kind(path) == "azure" else path)
 
 
 def _escaped(value: object) -> str:

@@ -10,11 +10,14 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from penstock.errors import UnsupportedError
+from penstock.spark.azure_packages import HOW_TO_ADD as AZURE_WAY
+from penstock.spark.azure_packages import azure_packages
 from penstock.spark.jvm import install_rules
 from penstock.spark.releases import check_session
-from penstock.spark.s3_packages import HOW_TO_ADD, s3_packages
+from penstock.spark.s3_packages import HOW_TO_ADD as S3_WAY
+from penstock.spark.s3_packages import s3_packages
 from penstock.spark.shipping import is_on_this_machine
-from penstock.spark.stores import reads_s3
+from penstock.spark.stores import reads_azure, reads_s3
 
 # What the scan depends on; it can be set while a session runs.
 _REQUIRED = {"spark.sql.timeType.enabled": "true"}
@@ -28,7 +31,9 @@ _LOCAL = {
 }
 
 
-def session(master: str = "local[2]", app_name: str = "penstock", *, s3: bool = False, **settings: str) -> SparkSession:
+def session(
+    master: str = "local[2]", app_name: str = "penstock", *, s3: bool = False, azure: bool = False, **settings: str
+) -> SparkSession:
     """Makes a local Spark session with the settings that Penstock needs.
 
     Where this process has a session already, that is the one: it gets what Penstock needs and the settings given here,
@@ -38,6 +43,7 @@ def session(master: str = "local[2]", app_name: str = "penstock", *, s3: bool = 
         master: Where Spark runs, as its `master` setting.
         app_name: The application's name.
         s3: Whether the session gets what it needs to read S3 (14 MB, which Spark fetches the first time).
+        azure: Whether it gets what it needs to read Azure (1 MB).
         **settings: Spark's settings, with underscores for dots (`spark_driver_memory="8g"`) or as a mapping with
             `**{...}`.
 
@@ -45,7 +51,7 @@ def session(master: str = "local[2]", app_name: str = "penstock", *, s3: bool = 
         The session.
 
     Raises:
-        UnsupportedError: S3 is asked for, and this process has a session that cannot read it.
+        UnsupportedError: S3 or Azure is asked for, and this process has a session that cannot read it.
     """
     # A JVM started in the C locale cannot open files whose names are not ASCII.
     os.environ.setdefault("LC_ALL", "C.UTF-8")
@@ -55,22 +61,24 @@ def session(master: str = "local[2]", app_name: str = "penstock", *, s3: bool = 
     chosen = {key.replace("_", ".") if "." not in key else key: value for key, value in settings.items()}
     builder = SparkSession.builder.master(master).appName(app_name) if is_new else SparkSession.builder
     wanted = {**(_LOCAL if is_new else {}), **_REQUIRED, **chosen}
-    if s3 and is_new:
-        wanted |= _with_packages(chosen)
+    if is_new:
+        wanted |= _with_packages(chosen, *([s3_packages()] if s3 else []), *([azure_packages()] if azure else []))
     for key, value in wanted.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     if is_new:
         spark.sparkContext.setLogLevel("ERROR")
     elif s3 and not reads_s3(spark):
-        raise UnsupportedError(f"this process has a Spark session that cannot read S3: {HOW_TO_ADD}")
+        raise UnsupportedError(f"this process has a Spark session that cannot read S3: {S3_WAY}")
+    elif azure and not reads_azure(spark):
+        raise UnsupportedError(f"this process has a Spark session that cannot read Azure: {AZURE_WAY}")
     return spark
 
 
-def _with_packages(chosen: Mapping[str, str]) -> dict[str, str]:
-    """The packages for S3, beside those that the user asks for."""
-    found = s3_packages()
-    return {name: ",".join(part for part in (chosen.get(name), found[name]) if part) for name in found}
+def _with_packages(*sets: Mapping[str, str]) -> dict[str, str]:
+    """The packages of several sets, of which the user's own is the first."""
+    names = [name for name in ("spark.jars.packages", "spark.jars.excludes") if any(name in one for one in sets)]
+    return {name: ",".join(one[name] for one in sets if one.get(name)) for name in names}
 
 
 def prepare(spark: SparkSession | None) -> SparkSession:

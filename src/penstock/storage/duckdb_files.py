@@ -8,6 +8,7 @@ from functools import cache
 import duckdb
 
 from penstock.errors import UnsupportedError
+from penstock.storage.azure import add_azure_secret, azure_access, duckdb_path
 from penstock.storage.duckdb_sql import text_literal
 from penstock.storage.options import known_stores
 from penstock.storage.paths import is_local
@@ -16,10 +17,12 @@ from penstock.storage.stores import store_kind
 from penstock.storage.web_files import web_address
 
 _KEY = "file_key"
-_NO_HTTPFS = (
-    "catalogs that are DuckDB files elsewhere, encrypted files, and files elsewhere that only DuckDB can read, need "
-    "DuckDB's httpfs extension on every machine; pip install 'penstock[http]'"
-)
+_WITHOUT = {
+    "httpfs": "catalogs that are DuckDB files elsewhere, encrypted files, and files elsewhere that only DuckDB can "
+    "read, need DuckDB's httpfs extension on every machine; pip install 'penstock[http]'",
+    "azure": "files on Azure that only DuckDB can read need its azure extension on every machine; "
+    "pip install 'penstock[azure]'",
+}
 
 
 def connect_duckdb() -> duckdb.DuckDBPyConnection:
@@ -27,20 +30,25 @@ def connect_duckdb() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     stores = known_stores()
-    if stores and _has_httpfs():
+    if stores and _has("httpfs"):
         load_httpfs(connection)
         for store, options in stores.items():
             if store.kind == "s3":
                 add_secret(connection, S3Access.of(store.name, options))
+    containers = [f"az://{store.name}/" for store in stores if store.kind == "azure"]
+    if containers and _has("azure"):
+        _load(connection, "azure")
+        for container in containers:
+            add_azure_secret(connection, azure_access(container))
     return connection
 
 
 @cache
-def _has_httpfs() -> bool:
+def _has(extension: str) -> bool:
     """Whether this machine has what reads files that are elsewhere: a process may know of buckets and not need it."""
     try:
         with duckdb.connect() as connection:
-            load_httpfs(connection)
+            _load(connection, extension)
     except UnsupportedError:
         return False
     return True
@@ -64,19 +72,24 @@ def _kept_duckdb(process: int) -> duckdb.DuckDBPyConnection:
 
 def load_httpfs(connection: duckdb.DuckDBPyConnection) -> None:
     """Load the `httpfs` extension, which reads what is not on this machine, and carries the cryptography."""
+    _load(connection, "httpfs")
+
+
+def _load(connection: duckdb.DuckDBPyConnection, extension: str) -> None:
     try:
-        connection.execute("LOAD httpfs")
+        connection.execute(f"LOAD {extension}")
     except duckdb.Error:
-        _install_httpfs()
-        connection.execute("LOAD httpfs")
+        _install(extension)
+        connection.execute(f"LOAD {extension}")
 
 
-def _install_httpfs() -> None:
+def _install(extension: str) -> None:
     try:
         from duckdb_extensions import import_extension
+
+        import_extension(extension)
     except ImportError:
-        raise UnsupportedError(_NO_HTTPFS) from None
-    import_extension("httpfs")
+        raise UnsupportedError(_WITHOUT[extension]) from None
 
 
 def path_literal(path: str) -> str:
@@ -84,10 +97,13 @@ def path_literal(path: str) -> str:
 
     Raises UnsupportedError for one that is not on this machine, where DuckDB cannot read such.
     """
-    if not is_local(path) and not _has_httpfs():
-        raise UnsupportedError(_NO_HTTPFS)
+    needed = "azure" if store_kind(path) == "azure" else "httpfs"
+    if not is_local(path) and not _has(needed):
+        raise UnsupportedError(_WITHOUT[needed])
     if store_kind(path) == "http":
         return text_literal(web_address(path))
+    if store_kind(path) == "azure":
+        path = duckdb_path(path)
     return text_literal("".join(f"[{letter}]" if letter in "[*?" else letter for letter in path))
 
 

@@ -14,6 +14,7 @@ from uuid import uuid4
 from pyarrow import NativeFile, fs
 
 from penstock.errors import UnsupportedError
+from penstock.storage.azure import azure_access, azure_filesystem, azure_place
 from penstock.storage.paths import is_local
 from penstock.storage.s3 import s3_access, s3_filesystem
 from penstock.storage.s3_objects import delete_objects, has_s3_client, put_if_absent
@@ -197,6 +198,9 @@ def _located(path: str) -> tuple[fs.FileSystem, str]:
         )
     if store.kind == "s3":
         filesystem, base = s3_filesystem(s3_access(path)), store.name
+    elif store.kind == "azure":
+        place = azure_place(path)
+        filesystem, base, rest = azure_filesystem(azure_access(path)), place.container, place.rest
     else:
         filesystem, base = _filesystem(plain_scheme(root))
     return filesystem, "/".join(part for part in (base.rstrip("/"), rest) if part)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from penstock.errors import InvalidError
 from penstock.storage.stores import Store, store_of
 
-# Each name of an option with its other names, all without `aws_`, which may stand before each.
+# Each name of an option with its other names, those of S3 without `aws_`, which may stand before each.
 _S3_NAMES = {
     "aws_access_key_id": ("access_key_id",),
     "aws_secret_access_key": ("secret_access_key",),
@@ -24,15 +24,24 @@ _S3_NAMES = {
     "aws_allow_http": ("allow_http",),
     "aws_skip_signature": ("skip_signature",),
 }
+_AZURE_NAMES = {
+    "azure_storage_account_name": ("account_name", "azure_account_name"),
+    "azure_storage_account_key": ("account_key", "azure_account_key", "azure_storage_access_key", "access_key"),
+    "azure_storage_sas_token": ("sas_token", "sas_key", "azure_storage_sas_key"),
+    "azure_endpoint": ("azure_storage_endpoint",),
+}
+_OF_KIND = {"s3": _S3_NAMES, "azure": _AZURE_NAMES}
 _YES_OR_NO = ("aws_virtual_hosted_style_request", "aws_allow_http", "aws_skip_signature")
 _KEY = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "aws_skip_signature")
 _ADDRESS = ("aws_endpoint_url", "aws_virtual_hosted_style_request", "aws_allow_http")
+_AZURE_LOGIN = ("azure_storage_account_key", "azure_storage_sas_token")
 _NAMES = {other: name for name, others in _S3_NAMES.items() for other in (name, *others, *(f"aws_{o}" for o in others))}
+_NAMES |= {other: name for name, others in _AZURE_NAMES.items() for other in (name, *others)}
 
 
 @dataclass(frozen=True)
 class StorageOptions(Mapping[str, str]):
-    """Options of a store, by their names in `aws_...` form."""
+    """Options of a store, by the longest of their names."""
 
     _pairs: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
@@ -43,7 +52,8 @@ class StorageOptions(Mapping[str, str]):
         for key, value in (given or {}).items():
             name = _NAMES.get(key.lower()) if isinstance(key, str) else None
             if name is None:
-                raise InvalidError(f"there is no storage option {key!r}; there are {', '.join(_S3_NAMES)}")
+                known = ", ".join((*_S3_NAMES, *_AZURE_NAMES))
+                raise InvalidError(f"there is no storage option {key!r}; there are {known}")
             if name in found:
                 raise InvalidError(f"the storage option {name} is given twice")
             found[name] = _text(name, value)
@@ -54,12 +64,21 @@ class StorageOptions(Mapping[str, str]):
         """Those of a user's options that this module knows; others are for another library."""
         return cls.of({key: value for key, value in (given or {}).items() if str(key).lower() in _NAMES})
 
+    def check_kind(self, kind: str, path: str) -> None:
+        """Raise InvalidError where an option is not one of a kind of store."""
+        for name in self:
+            if name not in _OF_KIND.get(kind, ()):
+                known = ", ".join(_OF_KIND.get(kind, ())) or "none, as Hadoop's and PyArrow's own settings are used"
+                raise InvalidError(f"{name} is no storage option of {path}; there are {known}")
+
     def _checked(self) -> StorageOptions:
         if ("aws_access_key_id" in self) != ("aws_secret_access_key" in self):
             missing = "aws_secret_access_key" if "aws_access_key_id" in self else "aws_access_key_id"
             raise InvalidError(f"the storage options lack {missing}: a key has an id and a secret")
         if "aws_session_token" in self and "aws_access_key_id" not in self:
             raise InvalidError("the storage options have aws_session_token, but not the key that it belongs to")
+        if all(name in self for name in _AZURE_LOGIN):
+            raise InvalidError(f"the storage options have {' and '.join(_AZURE_LOGIN)}; give one of them")
         endpoint = self.get("aws_endpoint_url", "")
         if endpoint and not endpoint.startswith(("http://", "https://")):
             raise InvalidError(f"aws_endpoint_url={endpoint!r} is no address: begin it with https:// or http://")
@@ -71,7 +90,7 @@ class StorageOptions(Mapping[str, str]):
 
     def over(self, others: Mapping[str, str]) -> StorageOptions:
         """These options, and others where these say nothing. Neither a key nor an address is mixed of two."""
-        taken = [group for group in (_KEY, _ADDRESS) if any(name in self for name in group)]
+        taken = [group for group in (_KEY, _ADDRESS, _AZURE_LOGIN) if any(name in self for name in group)]
         more = {name: value for name, value in others.items() if not any(name in group for group in taken)}
         return StorageOptions(tuple(sorted({**more, **self}.items())))._checked()
 

@@ -42,7 +42,16 @@ def store_of(path: str) -> Store | None:
     if match is None:
         return None
     kind = _KINDS.get(match[1].lower(), "other")
+    if kind == "azure":
+        return Store(kind, _container(match[2], path[match.end() :]))
     return None if kind == "local" else Store(kind, match[2])
+
+
+def _container(authority: str, rest: str) -> str:
+    """A container of Azure's in one of its spellings, `container@account.dfs.domain`; without the account, its name."""
+    if "@" not in authority and "." in authority:  # DuckDB writes the account first
+        authority = f"{rest.removeprefix('/').partition('/')[0]}@{authority}"
+    return authority.replace(".blob.", ".dfs.", 1)
 
 
 def store_kind(path: str) -> str:
