@@ -105,4 +105,4 @@ def test_what_is_not_there_is_found() -> None:
     assert not is_known("penstock.oracle")
     links = "[a](docs/reading.md#pruning) [b](docs/reading.md#cooking) [c](docs/none.md) [d](https://lance.org)"
     assert list(broken_links(readme, links)) == ["docs/reading.md#cooking", "docs/none.md"]
-    assert unknown_words("`FileScope.groups` and `FileScope.clusters()`") == {"clusters"}
+    assert unknown_words("`FileScope.groups` and `FileScope.puddles()`") == {"puddles"}

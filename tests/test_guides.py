@@ -23,8 +23,10 @@ from penstock.storage.s3 import S3Access, s3_client
 from support import azure_server
 from support.azure_server import AzureServer
 from support.processes import environment
+from support.reference import Reference
 from support.s3_server import KEY_ID, SECRET, S3Server
 from support.servers import MariaDBServer, PostgresServer
+from support.standalone import StandaloneCluster
 from support.web_server import WebServer
 
 GUIDES = Path(__file__).parent.parent / "docs" / "guides"
@@ -210,3 +212,22 @@ def test_public_lakes(spark: SparkSession, web: WebServer, monkeypatch: pytest.M
     Guide("public_lakes.md", {"https://lakes.example.org": web.url}).run()
     assert web.asked("GET", "/weather.ducklake")
     assert web.asked("GET", ".parquet")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_clusters(tmp_path: Path) -> None:
+    with StandaloneCluster(tmp_path / "cluster") as cluster:
+        words = {"spark://master:7077": cluster.master, "/opt/lake/bin/python": str(cluster.python)}
+        guide = Guide("clusters.md", words | {"/mnt/shared": str(tmp_path)})
+        code = "\n".join(code for language, code in guide.blocks if language == "python")
+        variables = {name: value for name, value in environment().items() if name != "PYSPARK_PYTHON"}
+        run = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False,
+            timeout=300,
+        )  # fmt: skip
+    assert run.returncode == 0, run.stderr[-4000:]
+    with Reference() as reference:
+        reference.attach(f"ducklake:sqlite:{tmp_path}/sales.sqlite")
+        found = reference.rows("SELECT region, count(*) FROM orders GROUP BY ALL ORDER BY ALL")
+    assert found == [("APAC", 10), ("EU", 495), ("US", 495)]

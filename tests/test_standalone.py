@@ -14,7 +14,7 @@ from support.catalogs import DuckDBCatalog
 from support.processes import environment
 from support.reference import Reference
 from support.s3_server import S3Server
-from support.standalone import StandaloneCluster
+from support.standalone import StandaloneCluster, bare_python
 
 DRIVER = """
 import json, sys
@@ -45,6 +45,65 @@ with penstock.attach(uri, data_path=data, storage_options=json.loads(options), s
     print("rows", table.read().count(), table.read().selectExpr("sum(id * u)").first()[0])
 spark.stop()
 """
+
+# Of two lakes that DuckDB made, the second is encrypted: its rows are read by Python in the workers.
+LACKING = """
+import sys, traceback
+import penstock
+
+master, plain, encrypted = sys.argv[1:]
+spark = penstock.session(master, **{
+    "spark.executor.memory": "512m", "spark.driver.memory": "1g",
+    "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
+})
+spark.sparkContext.setLogLevel("OFF")
+with penstock.attach(plain, spark=spark) as lake:
+    table, before = lake.table("t"), lake.current_snapshot()
+    print("READ", table.read().count(), table.read().selectExpr("sum(id)").first()[0], lake.table("e").read().count())
+    for statement in (lambda: table.append(spark.range(10)), lambda: table.delete("id = 5"), table.rewrite_data_files):
+        try:
+            statement()
+        except penstock.PenstockError as error:
+            print("LACKS", error)
+    assert lake.current_snapshot() == before
+with penstock.attach(encrypted, spark=spark) as lake:
+    try:
+        lake.table("t").read().count()
+    except Exception as error:
+        print("LACKS", traceback.format_exception(error)[-1])
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_workers_without_pyarrow(tmp_path: Path) -> None:
+    """Plain reads need no Python there; whatever does says what is missing, in one line."""
+    lakes = {encrypted: f"ducklake:{tmp_path}/{encrypted}.ducklake" for encrypted in (False, True)}
+    for encrypted, uri in lakes.items():
+        with Reference() as reference:
+            data_path = f"{tmp_path}/{encrypted}/"
+            reference.attach(uri, data_path=data_path, encrypted=encrypted, data_inlining_row_limit=0)
+            reference.execute(
+                "CREATE TABLE t AS SELECT range AS id FROM range(1000)",
+                "DELETE FROM t WHERE id % 100 <> 5",
+                "CREATE TABLE e (id BIGINT)",
+            )
+    files = set(tmp_path.rglob("*.parquet"))
+    lacking = bare_python(tmp_path, "pyarrow")
+    with StandaloneCluster(tmp_path / "cluster") as cluster:
+        run = subprocess.run(
+            [sys.executable, "-c", LACKING, cluster.master, *lakes.values()],
+            capture_output=True, text=True, check=False, timeout=300,
+            env=environment() | {"PYSPARK_PYTHON": str(lacking)},
+        )  # fmt: skip
+    assert run.returncode == 0, run.stderr[-4000:]
+    read, *lacks = [line for line in run.stdout.splitlines() if line.startswith(("READ", "LACKS"))]
+    assert read == f"READ 10 {sum(range(5, 1000, 100))} 0"
+    assert len(lacks) == 4
+    for line in lacks:
+        assert f"workers run {lacking}, which has no module 'pyarrow'" in line
+        assert "PYSPARK_PYTHON" in line
+    assert set(tmp_path.rglob("*.parquet")) == files
 
 
 @pytest.mark.spark

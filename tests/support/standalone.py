@@ -7,6 +7,9 @@ import re
 import subprocess
 import sys
 import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -19,8 +22,9 @@ class StandaloneCluster:
     """A master and two workers of one core each. Spark takes the workers for two hosts."""
 
     def __init__(self, directory: Path) -> None:
+        directory.mkdir(exist_ok=True)
         self._directory = directory
-        self.python = _bare_python(directory)
+        self.python = bare_python(directory)
         self._processes: list[subprocess.Popen[bytes]] = []
         self.master = self._start("master.Master", r"(spark://[\w.-]+:\d+)", "--host", "127.0.0.1", "--port", "0")
         for number, host in enumerate(("127.0.0.1", "localhost")):
@@ -48,6 +52,19 @@ class StandaloneCluster:
             time.sleep(0.1)
         raise RuntimeError(f"{name} did not start: {log.read_text(errors='replace')[-2000:]}")
 
+    def executors(self) -> list[int]:
+        """The ids of the executors' processes, which the workers have started."""
+        return self._executors(_children())
+
+    def python_workers(self) -> list[int]:
+        """The ids of the processes that run Python for tasks: those that the executors' daemons have forked."""
+        children = _children()
+        daemons = [one for executor in self._executors(children) for one in children[executor]]
+        return [one for daemon in daemons for one in children[daemon]]
+
+    def _executors(self, children: Mapping[int, list[int]]) -> list[int]:
+        return [one for worker in self._processes[1:] for one in children[worker.pid]]
+
     def __enter__(self) -> StandaloneCluster:
         return self
 
@@ -58,10 +75,30 @@ class StandaloneCluster:
             process.wait(30)
 
 
-def _bare_python(directory: Path) -> Path:
-    """This Python with what Penstock depends on, and without Penstock, which is there by a `.pth` file alone."""
+def bare_python(directory: Path, *hidden: str) -> Path:
+    """This Python with what Penstock depends on, but for some packages; Penstock is here by a `.pth` file alone."""
     packages = Path(pyspark.__file__).parent.parent
+    if hidden:
+        packages = _links(packages, directory / "packages", hidden)
     program = directory / "python"
     program.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec {os.path.realpath(sys.executable)} "$@"\n')
     program.chmod(0o755)
     return program
+
+
+def _links(packages: Path, directory: Path, hidden: Sequence[str]) -> Path:
+    directory.mkdir()
+    for item in packages.iterdir():
+        if item.name not in hidden and item.suffix != ".pth":
+            (directory / item.name).symlink_to(item)
+    return directory
+
+
+def _children() -> Mapping[int, list[int]]:
+    """The processes that each process has started."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has just ended
+            # After the name, which may hold anything: the state, and the parent.
+            found[int(status.read_text().rpartition(")")[2].split()[1])].append(int(status.parent.name))
+    return found

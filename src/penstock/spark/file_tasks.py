@@ -49,9 +49,10 @@ def file_writing_job(spark: SparkSession, directory: str | None, write_id: str) 
     """Delete the files of a job that fails: those of tasks that came through, and of those that are still at it.
 
     One that comes through leaves those that it reported: where a task was tried more than once, what the other attempts
-    wrote goes. The files are those in `directory` with `write_id` in their names; without one, the caller removes them.
+    wrote goes. The files are those in `directory` with `write_id` in their names; without one, the caller removes them,
+    when no task is at it any more.
     """
-    context, tag = spark.sparkContext, f"penstock-{uuid4()}"
+    context, tag, began = spark.sparkContext, f"penstock-{uuid4()}", time.time()
     files = TaskFiles(tag)
     present: Any = context.getJobTags()  # of Java: asked, as going through it ends with an error, which takes long
     tags = [one for one in (tag, session_tag(spark)) if one not in present]  # jobs may run in a session of their own
@@ -60,10 +61,11 @@ def file_writing_job(spark: SparkSession, directory: str | None, write_id: str) 
     try:
         with original_errors():
             yield files
-        if directory is not None and files.reported is not None and _tried_again(spark, tag):
+        if _tried_again(spark, tag, began):
             _wait_for_tasks(spark, tag)
-            with suppress(OSError):  # the rows are all there
-                delete_written(directory, write_id, files.reported)
+            if directory is not None and files.reported is not None:
+                with suppress(OSError):  # the rows are all there
+                    delete_written(directory, write_id, files.reported)
     except BaseException:
         with suppress(Py4JError):  # of a context that has stopped, and its tasks with it
             context.cancelJobsWithTag(tag)
@@ -78,8 +80,11 @@ def file_writing_job(spark: SparkSession, directory: str | None, write_id: str) 
                 context.removeJobTag(one)
 
 
-def _tried_again(spark: SparkSession, tag: str) -> bool:
-    """Whether a task of the jobs with a tag was tried more than once; also where Spark does not say so in time."""
+def _tried_again(spark: SparkSession, tag: str, began: float) -> bool:
+    """Whether a task of the jobs with a tag was tried more than once; also where Spark does not say so in time.
+
+    Also where an executor was lost since they began: Spark runs tasks again whose results it had, without telling.
+    """
     tracker: Any = spark.sparkContext._jsc.sc().statusTracker()
     end = time.monotonic() + _LONGEST_WAIT_FOR_NEWS
     while _are_running(tracker, tag):
@@ -90,6 +95,15 @@ def _tried_again(spark: SparkSession, tag: str) -> bool:
     for stage in _stages(tracker, tag):
         told = store.lastStageAttempt(stage.stageId())
         if told.attemptId() or told.numFailedTasks() or told.numKilledTasks() or told.numActiveTasks():
+            return True
+    return _has_lost_executor(store, began)
+
+
+def _has_lost_executor(store: Any, since: float) -> bool:
+    executors = store.executorList(False)
+    for number in range(executors.size()):
+        gone = executors.apply(number).removeTime()
+        if gone.isDefined() and gone.get().getTime() >= since * 1000:
             return True
     return False
 

@@ -3,6 +3,7 @@
 Spark asks for files through a callback. What that raises would reach the caller as a `Py4JJavaError`, in pages of Java.
 So it is noted here under a number, Java throws a `PlanningException` with that number, and where PySpark makes Python
 errors of Java's, the one of that number is raised.
+Errors about a Python of the workers that lacks something get a note.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 from pyspark.errors.exceptions import captured
 
 from penstock.errors import PenstockError
+from penstock.spark.workers import other_python
 from penstock.storage.options import known_stores
 from penstock.storage.stores import plain_scheme, store_of
 
@@ -60,7 +62,12 @@ _convert: Any = captured.convert_exception
 
 def _converted(java_error: Any) -> Exception:
     known = _original(java_error) or _refused_read(java_error)
-    converted: Exception = known or _convert(java_error)
+    if known is not None:
+        return known
+    converted: Exception = _convert(java_error)
+    note = other_python(str(converted)) if isinstance(converted, captured.PythonException) else None
+    if note is not None:  # it may be of a job of the user's own, so it stays what it is
+        converted.add_note(note)
     return converted
 
 

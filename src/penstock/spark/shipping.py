@@ -17,7 +17,7 @@ _lock = threading.Lock()
 
 
 def ship(spark: SparkSession) -> None:
-    """Sends Penstock to the workers of a session's cluster, once; its Python has to have PyArrow and DuckDB.
+    """Sends Penstock to the workers of a session's cluster, once; what it depends on, their Python has to have.
 
     Writing does it by itself where the workers are other machines: call it to have it done before.
 

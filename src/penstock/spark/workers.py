@@ -13,12 +13,13 @@ from pyspark import SparkContext, cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from penstock.spark.shipping import ship_where_needed
+from penstock.spark.shipping import is_on_this_machine, ship_where_needed
 from penstock.storage.options import known_stores
 
 Mapping = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _LACKS = "penstock: these workers run another Python"
 _MISSING = re.compile(rf"{_LACKS}: (\S+ \([\d.]+\)) has no module '(\w+)'")
+_NEEDED = ("penstock", "lance", "duckdb", "numpy", "mmh3", "pyiceberg_core", "pyroaring")
 # What a worker needs before it comes to any function of ours.
 _MISSING_BEFORE = re.compile(r"ModuleNotFoundError: No module named '(penstock|pyarrow|pyspark|pandas|numpy)'")
 _OTHER_VERSION = re.compile(r"PYTHON_VERSION_MISMATCH\].*?in worker[^:]*: ([\d.]+)")
@@ -36,7 +37,7 @@ def _for_any_python(job: Mapping) -> Mapping:
     To take it out, Penstock must be there.
     """
     packed: bytes = cloudpickle.dumps((job, known_stores()))  # type: ignore[no-untyped-call]
-    lacks = _LACKS
+    lacks, needed = _LACKS, _NEEDED
 
     def call(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pickle
@@ -45,7 +46,7 @@ def _for_any_python(job: Mapping) -> Mapping:
         try:
             unpacked, stores = pickle.loads(packed)
         except ModuleNotFoundError as error:
-            if error.name not in ("penstock", "lance", "duckdb"):
+            if error.name not in needed:
                 raise
             python = f"{sys.executable} ({'.'.join(map(str, sys.version_info[:3]))})"
             raise RuntimeError(f"{lacks}: {python} has no module '{error.name}'; set PYSPARK_PYTHON") from None
@@ -69,9 +70,17 @@ def other_python(text: str) -> str | None:
         what = f"{_python_of_workers()}, which has no module {before[1]!r}"
     else:
         return None
+    return f"Spark's workers run {what}: set the environment variable PYSPARK_PYTHON to {_better_python()}"
+
+
+def _better_python() -> str:
+    context = SparkContext._active_spark_context
+    if context is None or is_on_this_machine(str(context.master)):
+        return f"{sys.executable} before the session starts"
+    version = ".".join(map(str, sys.version_info[:2]))
     return (
-        f"Spark's workers run {what}: set the environment variable PYSPARK_PYTHON to {sys.executable} (on a cluster, to"
-        " a Python there with Penstock installed) before the session starts"
+        f"a Python {version} of theirs that has what penstock depends on, before the session starts, or send them one"
+        " (docs/guides/clusters.md)"
     )
 
 

@@ -32,6 +32,8 @@ from penstock.spark.arrow_transfer import in_batches_of, run_in_batches
 from penstock.spark.file_tasks import file_writing_job
 from penstock.spark.workers import map_in_workers
 from penstock.spark.write_job import Distribution, distributed, grouping
+from penstock.storage.ended_tasks import check_task
+from penstock.storage.filesystems import delete_file
 from penstock.storage.parquet.partitions import split_by_partition
 
 if TYPE_CHECKING:
@@ -85,10 +87,19 @@ class FragmentWriteJob:
         rows = pa.Table.from_batches(batches)
         dataset, table = self._with_leaf_columns(rows, leaf, target)
         fragments = self._fragments(_with_aligned_decimals(table), location, dataset)
-        files = [f"{location}/data/{file.path}" for fragment in fragments for file in fragment.files]
-        record_files(self.store, self.writer_id, files)
+        self._record([f"{location}/data/{file.path}" for fragment in fragments for file in fragment.files])
         texts = [json.dumps(one.to_json()) for one in fragments]
         return WrittenFragments(leaf, values, location, dataset and dataset.version, texts, rows.num_rows)
+
+    def _record(self, files: Sequence[str]) -> None:
+        """Enter files into the job's journal; those of a task that has ended, which nobody reads that for, go."""
+        try:
+            check_task()
+            record_files(self.store, self.writer_id, files)
+        except BaseException:
+            for name in files:
+                delete_file(self.store.uri(name))
+            raise
 
     def _with_leaf_columns(
         self, rows: pa.Table, leaf: str, target: Leaf | None

@@ -19,6 +19,7 @@ from penstock.storage.parquet.partitions import sort_rows, split_by_partition
 from penstock.storage.parquet.plan import WritePlan, check_writable
 from penstock.storage.parquet.schema import needs_duckdb
 from penstock.storage.parquet.spill import Spill
+from penstock.storage.s3_objects import end_upload, has_s3_client, unfinished_uploads
 
 MEMORY_LIMIT = 256 * 1024 * 1024
 _MOST_OPEN_FILES = 100
@@ -66,10 +67,17 @@ def write_files(
 
 
 def delete_written(directory: str, write_id: str, keep: Container[str] = ()) -> None:
-    """Delete every file of a write, also those that nobody was told of, but for some paths below the directory."""
+    """Delete every file of a write, also those that nobody was told of, but for some paths below the directory.
+
+    What writers that were killed had begun to send to S3 goes too.
+    """
     for path in list_files(directory):
         if is_of_write(path, write_id) and path.removeprefix(directory) not in keep:
             delete_file(path)
+    if has_s3_client(directory):
+        for upload in list(unfinished_uploads(directory)):
+            if is_of_write(upload.path, write_id):
+                end_upload(upload)
 
 
 @dataclass
