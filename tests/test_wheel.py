@@ -130,7 +130,7 @@ def test_readme_runs_where_only_the_wheel_is(bare: Path, wheel: Path, tmp_path: 
     [example] = EXAMPLE.findall((ROOT / "README.md").read_text())
     program = tmp_path / "example.py"
     program.write_text(example + AFTER)
-    said = run(bare, program, cwd=tmp_path, env=clean() | {"SPARK_DRIVER_MEMORY": "1g"})
+    said = run(bare, program, cwd=tmp_path, env=clean())
     assert re.search(r"\|\s*EU\|\s*374220\.0\|", said), said
     assert re.search(r"\|\s*US\|\s*374962\.5\|", said), said
     assert (tmp_path / "sales.ducklake").exists()
