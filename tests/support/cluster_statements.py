@@ -20,7 +20,7 @@ _TASKS = 4
 _COLUMNS = "id BIGINT, p BIGINT, s STRING"
 _VALUES = ("id", f"id % {PARTITIONS} AS p", "'old' AS s")
 # A value of rows, `new`, that is a while in coming.
-_SLOWLY = "left(concat('new', IF(id % 200 = 0, reflect('java.lang.Thread', 'sleep', 30L), '')), 3)"
+_SLOWLY = "left(concat('new', IF(id % 100 = 0, reflect('java.lang.Thread', 'sleep', 30L), '')), 3)"
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def prepare(spark: SparkSession, place: Place) -> None:
     """Make the table: several small files in each partition."""
     with place.attached(spark) as lake:
         lake.set_option("data_inlining_row_limit", 0)
-        lake.set_option("parquet_row_group_size", 2000)
+        lake.set_option("parquet_row_group_size", 250)
         table = lake.create_table("t", _COLUMNS, partitioned_by=["p"])
         for first in range(0, BEFORE, ROWS):
             table.append(spark.range(first, first + ROWS, 1, 1).selectExpr(*_VALUES))
@@ -124,7 +124,7 @@ def _straggling(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def create_wide(spark: SparkSession, place: Place) -> None:
     with place.attached(spark) as lake:
         lake.set_option("data_inlining_row_limit", 0)
-        lake.set_option("parquet_row_group_size", 2000)
+        lake.set_option("parquet_row_group_size", 250)
         lake.set_option("parquet_compression", "uncompressed")
         lake.create_table("t", _COLUMNS)
 
