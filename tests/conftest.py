@@ -169,6 +169,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     clustered = request.config.getoption("--cluster")
     master = cluster() if clustered else request.config.getoption("--master")
     session = penstock.session(master, **shared_settings(), **(CLUSTERED if clustered else {}))
+    assert session.version == os.environ.get("PENSTOCK_TESTS_SPARK", session.version)
     name_classes(session)
     yield session
     session.stop()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
 from penstock import Lake
@@ -52,3 +54,25 @@ def view_statements_are_refused(lake: Lake) -> bool:
             lake.spark.sql(statement)
     assert lake.current_snapshot() == before
     return True
+
+
+@contextmanager
+def functions_in_from(spark: SparkSession) -> Iterator[str]:
+    """What stands before the names of the functions of `sales`: in Spark 4.1 nothing may, so it is made current."""
+    if has_views_of_catalogs(spark.version):
+        yield "sales."
+        return
+    with pytest.raises(ParseException, match="INVALID_TABLE_VALUED_FUNC_NAME"):
+        spark.sql("SELECT * FROM sales.snapshots()")
+    spark.sql("USE sales")
+    try:
+        yield ""
+    finally:
+        spark.sql("USE spark_catalog")
+
+
+def evolving_insert(spark: SparkSession, query: str) -> str:
+    """A statement that adds rows to `sales.t`, and the columns that are new: Spark 4.1 has it for MERGE alone."""
+    if has_views_of_catalogs(spark.version):
+        return f"INSERT WITH SCHEMA EVOLUTION INTO sales.t BY NAME {query}"
+    return f"MERGE WITH SCHEMA EVOLUTION INTO sales.t USING ({query}) s ON false WHEN NOT MATCHED THEN INSERT *"

@@ -12,7 +12,7 @@ from support.catalogs import Catalog
 from support.compare import query
 from support.writing import attached
 
-from .conftest import Sql
+from .conftest import Sql, functions_in_from
 
 
 @pytest.mark.one_catalog
@@ -54,23 +54,23 @@ def test_functions(lake: Lake, file_catalog: Catalog, spark: SparkSession, sql: 
     lake.close()
     with file_catalog.reference() as reference:
         expected = {ours: query(reference, f"FROM {theirs}") for ours, theirs in names.items()}
-    with attached(file_catalog, spark, name="sales") as lake:
+    with attached(file_catalog, spark, name="sales") as lake, functions_in_from(spark) as place:
         for ours, contents in expected.items():
-            frame = spark.sql(f"SELECT * FROM sales.{ours}")
+            frame = spark.sql(f"SELECT * FROM {place}{ours}")
             assert frame.columns == [name for name, _ in contents.columns], ours
             if ours != "snapshots()":  # whose times and maps Python has other types for
                 assert sorted(map(str, map(tuple, frame.collect()))) == sorted(map(str, contents.rows.elements())), ours
-        assert sql("SELECT count(*) FROM sales.snapshots() s JOIN sales.t t ON s.snapshot_id = t.id") == [(2,)]
-        assert sql("SELECT count(*), max(id) FROM sales.table_insertions('t', 1, 1)") == [(100, 99)]
-        assert sql("SELECT count(*) FROM sales.table_deletions('t', 0, 1)") == [(0,)]
-        assert sql("SELECT catalog_type FROM sales.settings()") == [("duckdb",)]
+        assert sql(f"SELECT count(*) FROM {place}snapshots() s JOIN sales.t t ON s.snapshot_id = t.id") == [(2,)]
+        assert sql(f"SELECT count(*), max(id) FROM {place}table_insertions('t', 1, 1)") == [(100, 99)]
+        assert sql(f"SELECT count(*) FROM {place}table_deletions('t', 0, 1)") == [(0,)]
+        assert sql(f"SELECT catalog_type FROM {place}settings()") == [("duckdb",)]
         files = expected["list_files('t')"].rows.total()
-        assert sql("SELECT count(*) FROM sales.list_files('t', snapshot_version => 1)") == [(files,)]
-        assert sql("SELECT count(*) FROM sales.table_changes('t', now() - INTERVAL 1 DAY, now())") == [(100,)]
+        assert sql(f"SELECT count(*) FROM {place}list_files('t', snapshot_version => 1)") == [(files,)]
+        assert sql(f"SELECT count(*) FROM {place}table_changes('t', now() - INTERVAL 1 DAY, now())") == [(100,)]
         with pytest.raises(InvalidError, match="list_files takes table_name, schema"):
-            sql("SELECT * FROM sales.list_files('t', nope => 1)")
+            sql(f"SELECT * FROM {place}list_files('t', nope => 1)")
         with pytest.raises(InvalidError, match="snapshots takes 0 arguments"):
-            sql("SELECT * FROM sales.snapshots(1)")
+            sql(f"SELECT * FROM {place}snapshots(1)")
         with pytest.raises(AnalysisException):
             sql("SELECT * FROM nothing_like_this()")
 
@@ -91,7 +91,7 @@ def test_add_data_files(lake: Lake, spark: SparkSession, sql: Sql, tmp_path: obj
     assert sql("SELECT count(*), count(extra) FROM sales.t") == [(5, 0)]
 
 
-def test_arguments_that_cannot_be(lake: Lake, sql: Sql) -> None:
+def test_arguments_that_cannot_be(lake: Lake, spark: SparkSession, sql: Sql) -> None:
     sql("CREATE TABLE sales.t (id BIGINT)")
     far = "outside the years 1 to 9999"
     for statement, why in {
@@ -100,8 +100,11 @@ def test_arguments_that_cannot_be(lake: Lake, sql: Sql) -> None:
         "CALL sales.system.add_data_files(NULL, 'x')": "add_data_files needs table_name",
         "CALL sales.system.expire_snapshots(older_than => TIMESTAMP'+99999-01-01')": far,
         "SELECT * FROM sales.t TIMESTAMP AS OF '+99999-01-01'": far,
-        "SELECT * FROM sales.list_files(1)": "list_files takes a text as table_name, and not 1",
-        "SELECT * FROM sales.table_changes('t', 0, 1, 2)": "table_changes takes a text as schema, and not 2",
     }.items():
         with pytest.raises(InvalidError, match=why):
             sql(statement)
+    with functions_in_from(spark) as place:
+        with pytest.raises(InvalidError, match="list_files takes a text as table_name, and not 1"):
+            sql(f"SELECT * FROM {place}list_files(1)")
+        with pytest.raises(InvalidError, match="table_changes takes a text as schema, and not 2"):
+            sql(f"SELECT * FROM {place}table_changes('t', 0, 1, 2)")

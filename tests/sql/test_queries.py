@@ -19,7 +19,7 @@ from support.compare import assert_contents, query
 from support.plans import files_read
 from support.writing import attached
 
-from .conftest import Sql
+from .conftest import Sql, functions_in_from
 
 
 def plan(frame: DataFrame) -> str:
@@ -147,17 +147,19 @@ def test_changes(lake: Lake, file_catalog: Catalog, spark: SparkSession, sql: Sq
     else:  # the statement came with Spark 4.2, as the views of catalogs
         with pytest.raises(ParseException):
             sql(f"SELECT * FROM sales.t CHANGES FROM VERSION 3 TO VERSION {last}")
-    function = "SELECT * FROM sales.table_changes('t', 2, 4)"
-    ours = spark.sql(function)
+    with functions_in_from(spark) as place:
+        function = f"SELECT * FROM {place}table_changes('t', 2, 4)"
+        ours = spark.sql(function)
     lake.close()
     with file_catalog.reference() as reference:
         expected = query(reference, "FROM lk.table_changes('t', 2, 4)")
-    with attached(file_catalog, spark, name="sales"):
+    with attached(file_catalog, spark, name="sales"), functions_in_from(spark) as place:
         assert_contents(spark.sql(function), expected)
-        with pytest.raises(NotFoundError, match="the lake has no table function nope; there are"):
-            sql("SELECT * FROM sales.nope()")
+        error = "the lake has no table function nope; there are" if place else "TABLE_VALUED_FUNCTIONS"
+        with pytest.raises(NotFoundError if place else AnalysisException, match=error):
+            sql(f"SELECT * FROM {place}nope()")
         with pytest.raises(InvalidError, match="table_changes needs start_snapshot"):
-            sql("SELECT * FROM sales.table_changes('t')")
+            sql(f"SELECT * FROM {place}table_changes('t')")
     del ours
 
 

@@ -7,13 +7,14 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from penstock import Lake
 from penstock.errors import ConflictError, InvalidError
 
-from .conftest import Sql, create_view
+from .conftest import Sql, create_view, evolving_insert
 
 
 def test_statements_and_verbs_are_one_snapshot(lake: Lake, spark: SparkSession, sql: Sql) -> None:
@@ -124,7 +125,8 @@ def test_an_interrupted_query_stays_in_the_transaction(lake: Lake, spark: SparkS
     with lake.transaction() as transaction:
         sql("INSERT INTO sales.t VALUES (1)")
         threading.Timer(1, lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)).start()
-        with pytest.raises(KeyboardInterrupt):
+        # the interrupt of PySpark 4.1 ends in the error of its own attempt to cancel the jobs.
+        with pytest.raises(Py4JError if spark.version < "4.2" else KeyboardInterrupt):
             spark.sql("SELECT count(*) FROM range(100000000) a JOIN range(1000) b ON a.id % 7 = b.id % 5").collect()
         spark.sparkContext.cancelAllJobs()
         sql("INSERT INTO sales.t VALUES (2)")
@@ -160,14 +162,14 @@ def test_the_cache_holds_what_is_committed(lake: Lake, spark: SparkSession, sql:
     sql("UNCACHE TABLE shop.t")
 
 
-def test_schema_evolution_that_fails_alters_nothing(lake: Lake, sql: Sql) -> None:
+def test_schema_evolution_that_fails_alters_nothing(lake: Lake, spark: SparkSession, sql: Sql) -> None:
     sql("CREATE TABLE sales.t (a INT)")
     with lake.transaction():
-        sql("EXPLAIN INSERT WITH SCHEMA EVOLUTION INTO sales.t BY NAME SELECT 1 AS a, 2 AS explained")
+        sql(f"EXPLAIN {evolving_insert(spark, 'SELECT 1 AS a, 2 AS explained')}")
         failing = "CAST(raise_error('boom') AS INT) AS failed"
         with pytest.raises(Exception, match="boom"):
-            sql(f"INSERT WITH SCHEMA EVOLUTION INTO sales.t BY NAME SELECT 1 AS a, {failing}")
-        sql("INSERT WITH SCHEMA EVOLUTION INTO sales.t BY NAME SELECT 1 AS a, 3 AS b")
+            sql(evolving_insert(spark, f"SELECT 1 AS a, {failing}"))
+        sql(evolving_insert(spark, "SELECT 1 AS a, 3 AS b"))
         assert sql("SELECT * FROM sales.t") == [(1, 3)]
     assert lake.table("t").read().columns == ["a", "b"]
 

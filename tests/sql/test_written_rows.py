@@ -15,7 +15,7 @@ from support.catalogs import Catalog
 from support.compare import assert_same_tables
 from support.writing import attached
 
-from .conftest import Sql
+from .conftest import Sql, evolving_insert
 
 COLUMNS = "id BIGINT NOT NULL, region STRING DEFAULT 'no''where', total DOUBLE, day DATE, d DECIMAL(38,4)"
 ROWS = (
@@ -200,10 +200,8 @@ def test_new_columns_come_with_the_rows(catalog: Catalog, spark: SparkSession, s
         sql("CREATE TABLE sales.t (id INT, s STRUCT<a: INT>)")
         sql("INSERT INTO sales.t VALUES (1, named_struct('a', 1))")
         newest = lake.current_snapshot().id
-        sql(
-            "INSERT WITH SCHEMA EVOLUTION INTO sales.t BY NAME"
-            " SELECT 2L AS id, named_struct('a', 2, 'b', 'x') AS s, DATE'1969-12-31' AS day"
-        )
+        added = "SELECT 2L AS id, named_struct('a', 2, 'b', 'x') AS s, DATE'1969-12-31' AS day"
+        sql(evolving_insert(spark, added))
         assert lake.current_snapshot().id == newest + 1
         assert spark.table("sales.t").schema.simpleString() == "struct<id:bigint,s:struct<a:int,b:string>,day:date>"
         sql(
@@ -216,16 +214,13 @@ def test_new_columns_come_with_the_rows(catalog: Catalog, spark: SparkSession, s
             (2, "x", False, "é"),
             (3, None, True, "z"),
         ]
-        for statement in (
-            "INSERT WITH SCHEMA EVOLUTION INTO sales.t BY NAME SELECT 4L AS id, CAST(raise_error('no') AS INT) AS bad",
-            "INSERT WITH SCHEMA EVOLUTION INTO sales.t BY NAME SELECT 'text' AS id, 1 AS bad",
-        ):
+        for failing in ("SELECT 4L AS id, CAST(raise_error('no') AS INT) AS bad", "SELECT 'text' AS id, 1 AS bad"):
             with pytest.raises(Exception, match=r"no|id"):
-                sql(statement)
+                sql(evolving_insert(spark, failing))
         assert lake.current_snapshot().id == newest + 2
         assert "bad" not in spark.table("sales.t").columns
         with lake.transaction():
-            sql("INSERT WITH SCHEMA EVOLUTION INTO sales.t BY NAME SELECT 5L AS id, 1.5D AS more")
+            sql(evolving_insert(spark, "SELECT 5L AS id, 1.5D AS more"))
             assert sql("SELECT more FROM sales.t WHERE id = 5") == [(1.5,)]
         assert lake.current_snapshot().id == newest + 3
     assert_same_tables(catalog, spark, "t")

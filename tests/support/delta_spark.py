@@ -1,7 +1,7 @@
 """delta-spark as a judge: in a process of its own, on the Spark that it is made for.
 
-The newest delta-spark, 4.4.0, is built for Spark 4.2 and fails on 4.3 with NoSuchMethodError. So that PySpark is
-installed, once, into a cache directory beside the tests' own, and Spark fetches the packages of delta-spark, once.
+The newest delta-spark, 4.4.0, is built for Spark 4.2 and fails on 4.3 with NoSuchMethodError. So that PySpark
+stands beside the tests' own, and Spark fetches the packages of delta-spark, once.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ import base64
 import json
 import os
 import pickle
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-PYSPARK = "pyspark==4.2.0"
+PYSPARK = "4.2.0"
 PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 
@@ -27,8 +25,9 @@ class DeltaSpark:
 
     def __init__(self, logged: Path, **settings: str) -> None:
         self._logged = logged
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-        environment |= {"PYTHONPATH": str(_installed()), "TZ": "UTC", "LC_ALL": "C.UTF-8"}
+        from support.pysparks import environment_with  # not in the process that this module is run in
+
+        environment = environment_with(PYSPARK, {**os.environ, "PYTHONPATH": "", "TZ": "UTC", "LC_ALL": "C.UTF-8"})
         with logged.open("wb") as errors:
             self._process = subprocess.Popen(
                 [sys.executable, __file__, json.dumps(settings)],
@@ -72,21 +71,6 @@ def table(path: object) -> str:
 def in_order(rows: Sequence[Any]) -> list[str]:
     """Rows as text, the same for rows of two PySparks."""
     return sorted(repr(tuple(row)) for row in rows)
-
-
-def _installed() -> Path:
-    """Where the PySpark of delta-spark is; fetched where it is not there yet (500 MB, about a minute)."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
-    target = cache / PYSPARK.replace("==", "-")
-    if not target.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        fresh = tempfile.mkdtemp(dir=cache)
-        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--target", fresh, PYSPARK], check=True)
-        try:
-            os.rename(fresh, target)
-        except OSError:  # another test run was faster
-            shutil.rmtree(fresh)
-    return target
 
 
 def _serve(replies: IO[str], more: dict[str, str]) -> None:

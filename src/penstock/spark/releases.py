@@ -7,6 +7,7 @@ from inspect import signature
 from typing import Any
 
 import pyarrow as pa
+import pyspark
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas import types as arrow_types
 
@@ -33,6 +34,19 @@ def check_session(version: str) -> None:
     """Refuse a session of a release that Penstock was not made for: it would reach into internals that moved."""
     if not _OLDEST <= _release(version) <= _NEWEST:
         raise UnsupportedError(f"Penstock runs on {_SUPPORTED} and this session runs {version}; {_WAY_OUT}")
+
+
+def required_settings(version: str) -> dict[str, str]:
+    """What the scan depends on; it can be set while a session runs."""
+    needed = {"spark.sql.timeType.enabled": "true"}
+    if _release(version) < (4, 2):  # where GEOMETRY is there, and off
+        needed["spark.sql.geospatial.enabled"] = "true"
+    return needed
+
+
+def reads_geometries() -> bool:
+    """Whether Spark's Parquet reader knows GEOMETRY: in 4.1 it gives the bytes alone."""
+    return _release(pyspark.__version__) >= (4, 2)
 
 
 def has_views_of_catalogs(version: str) -> bool:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 
+import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -13,14 +14,12 @@ from penstock.errors import UnsupportedError
 from penstock.spark.azure_packages import HOW_TO_ADD as AZURE_WAY
 from penstock.spark.azure_packages import azure_packages
 from penstock.spark.jvm import install_rules
-from penstock.spark.releases import check_session
+from penstock.spark.releases import check_session, required_settings
 from penstock.spark.s3_packages import HOW_TO_ADD as S3_WAY
 from penstock.spark.s3_packages import s3_packages
 from penstock.spark.shipping import is_on_this_machine
 from penstock.spark.stores import reads_azure, reads_s3
 
-# What the scan depends on; it can be set while a session runs.
-_REQUIRED = {"spark.sql.timeType.enabled": "true"}
 # For a session that Penstock itself starts: on one that is there already, they would change its user's other queries.
 _LOCAL = {
     "spark.ui.enabled": "false",
@@ -60,7 +59,7 @@ def session(
     is_new = SparkContext._active_spark_context is None
     chosen = {key.replace("_", ".") if "." not in key else key: value for key, value in settings.items()}
     builder = SparkSession.builder.master(master).appName(app_name) if is_new else SparkSession.builder
-    wanted = {**(_LOCAL if is_new else {}), **_REQUIRED, **chosen}
+    wanted = {**(_LOCAL if is_new else {}), **required_settings(pyspark.__version__), **chosen}
     if is_new:
         wanted |= _with_packages(chosen, *([s3_packages()] if s3 else []), *([azure_packages()] if azure else []))
     for key, value in wanted.items():
@@ -100,7 +99,7 @@ def prepare(spark: SparkSession | None) -> SparkSession:
             "use a classic session (penstock.session() makes one)"
         )
     check_session(chosen.version)
-    for key, value in _REQUIRED.items():
+    for key, value in required_settings(chosen.version).items():
         if chosen.conf.get(key, None) != value:
             chosen.conf.set(key, value)
     install_rules(chosen)

@@ -12,6 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 from penstock.ducklake.reading.initial_defaults import default_value
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
+from penstock.spark.releases import reads_geometries
 from penstock.spark.types import FIELD_ID, shown_type
 
 _INFINITE = 2**63 - 1
@@ -102,16 +103,15 @@ class Conversion:
 
 # DuckDB writes a NULL as the variant's own null, and reads that as NULL.
 _VARIANT = Conversion(T.VariantType(), lambda value: F.when(~F.is_variant_null(value), value))
+_GEOMETRY = Conversion(T.BinaryType(), F.st_geomfromwkb)
 FROM_PARQUET: Mapping[str, Conversion] = {
     "uuid": Conversion(T.BinaryType(), _uuid_text),
     "interval": Conversion(T.BinaryType(), _interval_parts),
     "timestamp_ns": Conversion(T.LongType(), microseconds_of),
     "variant": _VARIANT,
+    **({} if reads_geometries() else {"geometry": _GEOMETRY}),
 }
-FROM_ARROW: Mapping[str, Conversion] = {
-    "geometry": Conversion(T.BinaryType(), F.st_geomfromwkb),
-    "variant": _VARIANT,
-}
+FROM_ARROW: Mapping[str, Conversion] = {"geometry": _GEOMETRY, "variant": _VARIANT}
 
 
 # Types that Spark's reader gives as a wider one by itself.

@@ -28,6 +28,7 @@ import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.collection.immutable.Seq;
 
 /**
  * A lake as a catalog of Spark's, which makes it by the setting spark.sql.catalog.NAME. Python answers for it. What
@@ -140,8 +141,8 @@ public abstract class LakeCatalog implements StagingTableCatalog, SupportsNamesp
   /** What stands for a view in a query, before Spark looks its name up; null to leave the relation as it is. */
   abstract LogicalPlan view(SparkSession session, UnresolvedRelation relation, List path);
 
-  /** An error where CREATE VIEW and DROP VIEW do not reach a catalog. */
-  abstract void checkViewsByStatements();
+  /** An error where CREATE VIEW and DROP VIEW, for a view of this name, do not reach a catalog. */
+  abstract void checkViewStatement(SparkSession session, Seq name);
 
   private static Object[] definition(String verb, Identifier identifier, Column[] columns, Transform[] by, Map more) {
     ArrayList transforms = new ArrayList();

@@ -131,8 +131,9 @@ public class LakeNames extends Rule {
 
     private void check(Object target) {
       if (!(target instanceof UnresolvedIdentifier)) return;
-      LakeCatalog catalog = rule.catalog(((UnresolvedIdentifier) target).nameParts());
-      if (catalog != null) catalog.checkViewsByStatements();
+      Seq name = ((UnresolvedIdentifier) target).nameParts();
+      LakeCatalog catalog = rule.catalog(name);
+      if (catalog != null) catalog.checkViewStatement(rule.session, name);
     }
 
     /** A name without its catalog. */

@@ -30,6 +30,7 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.collection.immutable.Seq;
 
 /**
  * What Spark has from 4.2 on: views of a catalog, SELECT ... FROM t CHANGES FROM VERSION 1 TO VERSION 2, and tables that
@@ -70,7 +71,7 @@ public class LakeRelations extends LakeCatalog implements RelationCatalog {
     return new UnresolvedRelation(Lakes.seq(full), relation.options(), relation.isStreaming());
   }
 
-  void checkViewsByStatements() {}
+  void checkViewStatement(SparkSession session, Seq name) {}
 
   public Identifier[] listViews(String[] namespace) throws NoSuchNamespaceException {
     return identifiers(namespace, "views");

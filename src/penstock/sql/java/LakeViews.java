@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
+import scala.collection.immutable.Seq;
 
 /** The lake on Spark 4.1, where catalogs have no views: queries get the plan of a view's query in the place of its name. */
 public class LakeViews extends LakeCatalog {
@@ -16,7 +17,7 @@ public class LakeViews extends LakeCatalog {
 
   LogicalPlan view(SparkSession session, UnresolvedRelation relation, List path) {
     boolean bare = relation.multipartIdentifier().size() == 1;
-    if (path.size() > 2 || (bare && session.sessionState().catalog().isTempView(relation.multipartIdentifier()))) return null;
+    if (path.size() > 2 || isTemporary(session, relation.multipartIdentifier())) return null;
     String[] current = session.sessionState().catalogManager().currentNamespace();
     String schema = path.size() == 2 ? (String) path.get(0) : bare ? schema(current) : DEFAULT_SCHEMA;
     String name = (String) path.get(path.size() - 1);
@@ -26,5 +27,11 @@ public class LakeViews extends LakeCatalog {
     return SubqueryAlias$.MODULE$.apply(Lakes.seq(full), (LogicalPlan) plan);
   }
 
-  void checkViewsByStatements() { answer(new Object[] {"refuse_view_statements"}); }
+  void checkViewStatement(SparkSession session, Seq name) {
+    if (!isTemporary(session, name)) answer(new Object[] {"refuse_view_statements"});
+  }
+
+  private static boolean isTemporary(SparkSession session, Seq name) {
+    return name.size() == 1 && session.sessionState().catalog().isTempView(name);
+  }
 }
