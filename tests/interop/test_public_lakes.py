@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -217,9 +218,26 @@ def test_where_the_data_is(
         there = {"data_path": f"{web.url}/{spelled}", "override_data_path": True}
         with penstock.attach(published_file.uri, spark=spark, **there) as lake:
             assert lake.table("t").read().count() == 2
-    there = {"data_path": f"{web.url.replace('://', '://me:hunter2@')}/data/", "override_data_path": True}
-    with attach_fails("holds a name or a password", tmp_path):
-        penstock.attach(published_file.uri, spark=spark, **there)
+    for secret, match in (
+        (f"{web.url.replace('://', '://me:hunter2@')}/data/", "holds a name or a password"),
+        (f"{web.url}/data/?token=hunter2", "/data/ goes on with a [?]"),
+    ):
+        with attach_fails(match, tmp_path):
+            penstock.attach(published_file.uri, spark=spark, data_path=secret, override_data_path=True)
+        with attach_fails(match, tmp_path):  # and no lake is made with it
+            penstock.attach(f"ducklake:{tmp_path}/new.ducklake", spark=spark, data_path=secret)
+
+
+def test_no_error_shows_a_token(published_file: PublishedCatalog, spark: SparkSession, web: WebServer) -> None:
+    """One that stood in the address, whoever is refused with it: also long after it was attached."""
+    make_small(published_file)
+    uri = f"{published_file.uri}?signature=hunter2"
+    for answers in (1, 2, 5, 9):
+        web.requests.clear()
+        web.refuses_after = answers
+        with pytest.raises(penstock.PenstockError, match=r"403|does not exist") as error:
+            penstock.attach(uri, spark=spark).table("t").read().collect()
+        assert "hunter2" not in "".join(traceback.format_exception(error.value))
 
 
 def test_laid_out_for_duckdb(published_file: PublishedCatalog, spark: SparkSession, web: WebServer) -> None:

@@ -33,6 +33,7 @@ class WebServer:
     knows_ranges: bool = True
     knows_head: bool = True
     failures: list[int] = field(default_factory=list)  # statuses of the next answers
+    refuses_after: int | None = None  # how many answers; then all are 403
     cut_short: int = 0  # how many of the next answers end in the middle
     redirects: dict[str, str] = field(default_factory=dict)  # from a path to an address
     port: int = 0
@@ -81,6 +82,8 @@ class _Handler(BaseHTTPRequestHandler):
         path = urlsplit(self.path).path
         if path in served.redirects:
             self._send(302, b"", {"Location": served.redirects[path]})
+        elif served.refuses_after is not None and len(served.requests) > served.refuses_after:
+            self._send(403, b"", {})
         elif served.failures:
             self._send(served.failures.pop(0), b"told to fail", {})
         elif not with_content and not served.knows_head:

@@ -43,6 +43,11 @@ class Location:
     def __repr__(self) -> str:
         return f"Location({str(self)!r})"
 
+    def without_token(self, text: str) -> str:
+        """What a library says, without what follows the question mark of this address."""
+        _, mark, token = self.target.partition("?") if self.is_remote else ("", "", "")
+        return text.replace(mark + token, "") if token else text
+
 
 def redact(text: str) -> str:
     """The text with the value of every password in it replaced."""
@@ -113,6 +118,16 @@ def refuse_credentials(url: str) -> None:
         raise AttachError(
             f"the address of {store.name.rpartition('@')[2]} holds a name or a password before its @, which is not "
             "supported: what is read over http and https is public"
+        )
+
+
+def refuse_secrets(data_path: str) -> None:
+    """Raise an AttachError, which shows no secret, where the address of a folder has more in it than the folder."""
+    refuse_credentials(data_path)
+    if store_kind(data_path) == "http" and "?" in data_path:
+        raise AttachError(
+            f"the data path {shown_url(data_path)} goes on with a ?, and what follows would stand before the names of "
+            "files: tokens are not supported there. A ? in the name of a folder is written %3F"
         )
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from penstock.ducklake.catalog.catalog_tables import FORMAT_VERSION, TABLES
 from penstock.ducklake.catalog.creation import create_file, create_lake, has_lake
 from penstock.ducklake.catalog.databases import ConnectOptions, Database, connect
-from penstock.ducklake.catalog.location import Location, parse_location, refuse_credentials
+from penstock.ducklake.catalog.location import Location, parse_location, refuse_secrets
 from penstock.ducklake.catalog.migration import format_version, migrate
 from penstock.ducklake.catalog.remote_files import recognised
 from penstock.ducklake.model.options import OptionValue
@@ -54,6 +54,7 @@ def open_catalog(uri: str, options: AttachOptions) -> Catalog:
     Its data path is not looked at: a lake may have no file in it, or none that is asked for.
     """
     location = parse_location(uri)
+    refuse_secrets(options.data_path or "")
     if location.is_remote:
         location, options = recognised(location), replace(options, read_only=True)
     new_data_path = _new_data_path(location, options)
@@ -147,7 +148,7 @@ def _located(database: Database, options: AttachOptions) -> Catalog:
     given = options.data_path or stored
     if given is None:
         raise AttachError(f"{database.location} names no data path; give data_path")
-    refuse_credentials(given)
+    refuse_secrets(given)
     path = folder(absolute(given))
     if stored is not None and path != folder(absolute(stored)) and not options.override_data_path:
         raise AttachError(

@@ -55,9 +55,9 @@ class DuckdbDatabase(Database):
             else:
                 self._connection = duckdb.connect(location.target, read_only=options.read_only, config=config)
         except duckdb.IOException as error:
-            raise AttachError(_cannot_open(location, str(error))) from None
+            raise AttachError(_cannot_open(location, location.without_token(str(error)))) from None
         except duckdb.Error as error:
-            raise AttachError(f"{location} cannot be opened by DuckDB: {error}") from None
+            raise AttachError(f"{location} cannot be opened by DuckDB: {location.without_token(str(error))}") from None
         self._connection.execute("SET TimeZone = 'UTC'")
         if options.schema:
             self._use(options.schema, options.create)
@@ -75,6 +75,18 @@ class DuckdbDatabase(Database):
             raise AttachError(
                 f"{self.location} has no schema {schema!r}; give metadata_schema as it was created"
             ) from None
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Errors of httpfs show the whole address."""
+        with super()._explained():
+            try:
+                yield
+            except duckdb.Error as error:
+                shown = self.location.without_token(str(error))
+                if shown == str(error):
+                    raise
+                raise type(error)(shown) from None
 
     def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
         return self._connection.execute(sql, list(parameters)).fetchall()
