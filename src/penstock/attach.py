@@ -16,9 +16,11 @@ from penstock.errors import AttachError, NotFoundError
 from penstock.lake import Lake
 from penstock.spark.session import prepare
 from penstock.spark.stores import prepare_store
+from penstock.storage.options import options_on_trial
 from penstock.storage.stores import store_kind, store_of
 
 
+@options_on_trial()
 def attach(
     uri: str,
     *,

@@ -168,6 +168,34 @@ def test_new_keys(lake_on_s3: Catalog, spark: SparkSession, bucket: Bucket, s3: 
             assert third.table("t").read().count() == lake.table("t").read().count() == 3
 
 
+def test_what_others_attach(
+    lake_on_s3: Catalog, spark: SparkSession, bucket: Bucket, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who fails, or says nothing of keys, changes none of those that are in use."""
+    with attached(lake_on_s3, spark, storage_options=bucket.options, data_inlining_row_limit=0) as lake:
+        table = lake.create_table("t", "id BIGINT")
+        poor = bucket.options | s3.user("poor", role="user")
+        there = {"data_path": lake_on_s3.data_path, "spark": spark}
+        with pytest.raises(penstock.AttachError, match="does not exist"):
+            penstock.attach("ducklake:none.ducklake", read_only=True, storage_options=poor, **there)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", s3.endpoint)
+        penstock.attach(f"ducklake:{lake_on_s3.directory}/other.ducklake", **there).close()
+        monkeypatch.delenv("AWS_ENDPOINT_URL")
+        table.append(spark.range(3))
+        assert table.read().count() == 3
+
+
+def test_an_address_in_the_environment(
+    lake_on_s3: Catalog, spark: SparkSession, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the driver's: the workers, which have started before, have another."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", bucket.options.pop("aws_endpoint_url"))
+    with attached(lake_on_s3, spark, storage_options=bucket.options, data_inlining_row_limit=0) as lake:
+        table = lake.create_table("t", "id BIGINT")
+        table.append(spark.range(3))
+        assert table.read().count() == 3
+
+
 def test_the_sessions_settings(lake_on_s3: Catalog, spark: SparkSession, bucket: Bucket) -> None:
     """What the options do not say comes from Spark's own settings, and then from the environment."""
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()

@@ -91,3 +91,21 @@ def test_options_belong_to_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
     assert options.options_for("s3://one/other/y") == options.options_for("s3n://one") == made
     assert options.options_for("s3://two/x") == options.options_for("/tmp/x") == NONE
     assert options.known_stores() == {Store("s3", "one"): made}
+
+
+def test_what_fails_changes_no_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    used, other = StorageOptions.of(KEY), StorageOptions.of({"aws_region": "r"})
+    monkeypatch.setattr(options, "_options", {Store("s3", "one"): used})
+
+    @options.options_on_trial()
+    def failing() -> None:
+        for path in ("s3://one/x", "s3://two/x", "s3://one/x"):
+            options.use_options(path, other)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        failing()
+    assert options.known_stores() == {Store("s3", "one"): used}
+    with options.options_on_trial():
+        options.use_options("s3://one/x", other)
+    assert options.known_stores() == {Store("s3", "one"): other}

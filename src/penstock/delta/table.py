@@ -27,6 +27,7 @@ from penstock.spark.session import prepare
 from penstock.spark.stores import prepare_store
 from penstock.spark.versions import chosen_version
 from penstock.spark.write_job import Distribution
+from penstock.storage.options import options_on_trial
 from penstock.storage.paths import absolute, folder
 
 
@@ -315,6 +316,7 @@ class DeltaTable:
         return LinkableFiles(self._log, FileScan.of(self._spark, self._log, self._log.snapshot()))
 
 
+@options_on_trial()
 def create(
     path: str,
     schema: SchemaLike,
@@ -363,6 +365,7 @@ def create(
     return DeltaTable(path, session)
 
 
+@options_on_trial()
 def open_table(
     path: str, *, storage_options: Mapping[str, str] | None = None, spark: SparkSession | None = None
 ) -> DeltaTable:

@@ -29,7 +29,7 @@ from penstock.spark.session import prepare
 from penstock.spark.stores import prepare_store
 from penstock.spark.versions import chosen_version
 from penstock.spark.write_job import Distribution
-from penstock.storage.options import StorageOptions, options_for
+from penstock.storage.options import StorageOptions, options_for, options_on_trial
 
 
 class Namespace(NamespaceMaintenance):
@@ -282,6 +282,7 @@ class Namespace(NamespaceMaintenance):
         return schema_evolution.commit_definition(self._manifest, scan, new, operation, column)
 
 
+@options_on_trial()
 def create(
     root: str,
     name: str,
@@ -326,6 +327,7 @@ def create(
     return Namespace(Manifest(store), name, session)
 
 
+@options_on_trial()
 def open_namespace(
     root: str, name: str, *, storage_options: Mapping[str, str] | None = None, spark: SparkSession | None = None
 ) -> Namespace:

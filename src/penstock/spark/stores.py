@@ -12,9 +12,9 @@ from penstock.errors import UnsupportedError
 from penstock.spark import azure_packages, azure_settings, s3_packages, s3_settings
 from penstock.spark.hadoop import hadoop_of, is_class
 from penstock.storage.azure import AzureAccess, azure_access, in_environment
-from penstock.storage.options import StorageOptions, known_stores, options_for, use_options
+from penstock.storage.options import NONE, StorageOptions, known_stores, options_for, use_options
 from penstock.storage.reachability import check_reachable
-from penstock.storage.s3 import S3Access
+from penstock.storage.s3 import S3Access, with_environment
 from penstock.storage.stores import Store, store_of
 
 # Sources of the classes that open files whose sizes the catalog knows, in stores and behind http.
@@ -41,7 +41,7 @@ def prepare_store(
     options.check_kind(store.kind, path)
     if reads_there:
         _check_reader(spark, store, path)
-    options = options.over(_of_session(spark, store, path, options))
+    options = _completed(spark, store, path, options)
     check_reachable(path, options)
     use_options(path, options)
 
@@ -70,14 +70,19 @@ def reads_azure(spark: SparkSession) -> bool:
     return is_class(spark, azure_settings.FILE_SYSTEMS["abfs"])
 
 
-def _of_session(spark: SparkSession, store: Store, path: str, options: StorageOptions) -> dict[str, str]:
-    """What the session, or else this process's environment, says of a store."""
+def _completed(spark: SparkSession, store: Store, path: str, given: StorageOptions) -> StorageOptions:
+    """A user's options, and where they say nothing, what the session says, and then this process's environment.
+
+    Who says nothing at all of a bucket that this process uses means it as it is used.
+    """
+    used = NONE if given else options_for(path)
     if store.kind == "s3":
-        return s3_settings.session_options(spark, store.name)
+        return with_environment(given.over(s3_settings.session_options(spark, store.name)).over(used))
     if store.kind == "azure":
         around = in_environment()
-        return around | azure_settings.session_options(spark, AzureAccess.of(path, options.over(around)))
-    return {}
+        access = AzureAccess.of(path, given.over(used).over(around))
+        return given.over(azure_settings.session_options(spark, access)).over(used).over(around)
+    return given
 
 
 def hadoop_settings(spark: SparkSession) -> dict[str, str]:

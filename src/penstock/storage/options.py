@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from penstock.errors import InvalidError
@@ -131,6 +132,7 @@ def _text(name: str, value: object) -> str:
 NONE = StorageOptions()
 _options: dict[Store, StorageOptions] = {}
 _lock = threading.Lock()
+_thread = threading.local()
 
 
 def use_options(path: str, options: StorageOptions) -> None:
@@ -138,7 +140,32 @@ def use_options(path: str, options: StorageOptions) -> None:
     store = store_of(path)
     if store is not None:
         with _lock:
+            _on_trial().setdefault(store, _options.get(store))
             _options[store] = options
+
+
+def _on_trial() -> dict[Store, StorageOptions | None]:
+    """What buckets had before this thread's trial."""
+    former: dict[Store, StorageOptions | None] = getattr(_thread, "former", {})
+    return former
+
+
+@contextmanager
+def options_on_trial() -> Iterator[None]:
+    """Give buckets back the options that they had, where what this thread wants with new ones fails."""
+    _thread.former = {}
+    try:
+        yield
+    except BaseException:
+        with _lock:
+            for store, former in _on_trial().items():
+                if former is None:
+                    _options.pop(store, None)
+                else:
+                    _options[store] = former
+        raise
+    finally:
+        del _thread.former
 
 
 def options_for(path: str) -> StorageOptions:

@@ -17,17 +17,17 @@ _MEANINGS = (
     ("SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch", "aws_secret_access_key is wrong: the signature does not match"),
     ("INVALID_ACCESS_KEY_ID|InvalidAccessKeyId|UserNotFound", "aws_access_key_id is wrong: there is no such key"),
     ("INVALID_CLIENT_TOKEN_ID|InvalidToken|ExpiredToken|EXPIRED_TOKEN", "aws_session_token is wrong or has expired"),
-    (
-        "AuthorizationHeaderMalformed|PermanentRedirect|HTTP status 301|IllegalLocationConstraint|region",
-        "aws_region is wrong",
-    ),
     ("NO_SUCH_BUCKET|NoSuchBucket", "there is no bucket {bucket}"),
+    ("NETWORK_CONNECTION|curlCode|REQUEST_TIMEOUT", "nothing answers: check aws_endpoint_url and the network"),
     (
         "AuthenticationFailed|AuthorizationFailure|InvalidAuthenticationInfo",
         "azure_storage_account_key or azure_storage_sas_token is wrong",
     ),
     ("Fail to get a new connection|resolve host", "nothing answers: check the account, azure_endpoint and the network"),
-    ("NETWORK_CONNECTION|curlCode|REQUEST_TIMEOUT", "nothing answers: check aws_endpoint_url and the network"),
+    (
+        "AuthorizationHeaderMalformed|PermanentRedirect|HTTP status 301|IllegalLocationConstraint|region",
+        "aws_region is wrong",
+    ),
 )
 # To list may be forbidden where to read is not.
 _FORBIDDEN = re.compile("ACCESS_DENIED|AccessDenied|HTTP status 403")
@@ -67,7 +67,8 @@ def _check_bucket(path: str, store: Store, options: StorageOptions) -> None:
 
 
 def _meaning(text: str, bucket: str) -> str:
+    said = text.replace(bucket, "")  # a bucket may have any of these words for its name
     for pattern, meaning in _MEANINGS:
-        if re.search(pattern, text):
+        if re.search(pattern, said):
             return f"{meaning.format(bucket=bucket)} ({text})"
     return text

@@ -42,8 +42,9 @@ class S3Access:
     @classmethod
     def of(cls, bucket: str, options: StorageOptions) -> S3Access:
         """By a bucket's options, and where they say nothing of its address, by the environment's."""
-        endpoint = options.get("aws_endpoint_url") or _from_environment(_ENDPOINTS)
-        region = options.get("aws_region") or _from_environment(_REGIONS) or (_USUAL_REGION if endpoint else None)
+        said = with_environment(options)
+        endpoint = said.get("aws_endpoint_url")
+        region = said.get("aws_region") or (_USUAL_REGION if endpoint else None)
         return cls(
             bucket,
             region,
@@ -71,6 +72,13 @@ def s3_access(path: str) -> S3Access:
     store = store_of(path)
     assert store is not None  # or the path would be on this machine
     return S3Access.of(store.name, options_for(path))
+
+
+def with_environment(options: StorageOptions) -> StorageOptions:
+    """Options with what this process's environment says of the address; that of a worker need not say the same."""
+    found = {"aws_endpoint_url": _from_environment(_ENDPOINTS), "aws_region": _from_environment(_REGIONS)}
+    said = {name: value for name, value in found.items() if value is not None}
+    return StorageOptions.of({**said, **options}) if said else options
 
 
 def _from_environment(names: tuple[str, ...]) -> str | None:
