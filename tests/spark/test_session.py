@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock
+from penstock.spark.releases import required_settings
 from support.catalogs import Catalog
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reading.md"
@@ -32,11 +33,12 @@ def rules(spark: SparkSession) -> list[str]:
     return [found.apply(i).getClass().getSimpleName() for i in range(found.size())]
 
 
-def documented() -> dict[str, str]:
+def documented(version: str) -> dict[str, str]:
     """The settings that the document says `attach` changes."""
     said = re.search(r"`attach` sets\n(.*?)Penstock needs", DOCUMENT.read_text(), re.DOTALL)
     assert said is not None
-    return dict.fromkeys(re.findall(r"`(spark\.[\w.]+)`", said[1]), "true")
+    text = said[1] if version < "4.2" else re.sub(r"\(on Spark 4\.1 .*?\)", "", said[1])
+    return dict.fromkeys(re.findall(r"`(spark\.[\w.]+)`", text), "true")
 
 
 def in_a_thread(work: Callable[[], None]) -> None:
@@ -62,10 +64,10 @@ def own_settings(spark: SparkSession) -> Iterator[dict[str, str]]:
     before = {key: spark.conf.get(key) for key in OWN}
     for key, value in OWN.items():
         spark.conf.set(key, value)
-    for key in documented():
+    for key in documented(spark.version):
         spark.conf.unset(key)
     yield settings(spark)
-    for key, value in {**before, **documented()}.items():
+    for key, value in {**before, **documented(spark.version)}.items():
         assert value is not None
         spark.conf.set(key, value)
 
@@ -73,7 +75,7 @@ def own_settings(spark: SparkSession) -> Iterator[dict[str, str]]:
 def test_a_thread_changes_only_what_the_document_names(
     file_catalog: Catalog, spark: SparkSession, own_settings: dict[str, str]
 ) -> None:
-    assert documented().keys() == {"spark.sql.timeType.enabled"}
+    assert documented(spark.version) == required_settings(spark.version)
 
     def work() -> None:
         with penstock.attach(file_catalog.uri) as lake:
@@ -86,14 +88,16 @@ def test_a_thread_changes_only_what_the_document_names(
             assert table.read().count() == 24
 
     in_a_thread(work)
-    assert settings(spark) == own_settings | documented()
+    assert settings(spark) == own_settings | documented(spark.version)
 
 
 def test_penstocks_own_session_is_the_one_that_is_there(spark: SparkSession, own_settings: dict[str, str]) -> None:
     given = penstock.session(spark_sql_files_openCostInBytes="1048576")
     try:
         assert given._jsparkSession.equals(spark._jsparkSession)
-        assert settings(spark) == own_settings | documented() | {"spark.sql.files.openCostInBytes": "1048576"}
+        assert settings(spark) == own_settings | documented(spark.version) | {
+            "spark.sql.files.openCostInBytes": "1048576"
+        }
     finally:
         spark.conf.unset("spark.sql.files.openCostInBytes")
 
@@ -103,7 +107,7 @@ def test_attaching_adds_one_rule_to_a_session(file_catalog: Catalog, spark: Spar
     before = settings(own)
     for _ in range(2):
         penstock.attach(file_catalog.uri, spark=own).close()
-    assert settings(own) == before | documented()
+    assert settings(own) == before | documented(spark.version)
     assert rules(own) == ["FollowFilters"]
 
 
