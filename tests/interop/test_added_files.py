@@ -325,3 +325,30 @@ def test_added_file_of_a_column_that_became_json(file_catalog: Catalog, spark: S
         with pytest.raises(penstock.UnsupportedError, match=r"main\.t has added files that only DuckDB can read"):
             lake.table("t").read()
         assert lake.table("t").read(version=2).count() == 1
+
+
+def test_a_file_that_has_grown(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    """Another file under the name: Spark would read no further than the size that the catalog has."""
+    file = tmp_path / "grown.parquet"
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute("CREATE TABLE t (id BIGINT)", *_copy("SELECT range AS id FROM range(10)", file))
+        _add(reference, file)
+    grown = pa.table({"id": pa.array(range(9000), pa.int64())})
+    pq.write_table(grown, file, row_group_size=1000, use_dictionary=False, compression="none")
+    with penstock.attach(file_catalog.uri, spark=spark) as lake:
+        assert lake.table("t").read().where("id >= 0").count() == 9000
+
+
+def test_sizes_that_the_catalog_does_not_have(file_catalog: Catalog, spark: SparkSession) -> None:
+    """Of data, whose rows would be lost, and of deletes, whose rows would come back."""
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute(
+            "CREATE TABLE t (id BIGINT)", "INSERT INTO t FROM range(100)", "DELETE FROM t WHERE id IN (1, 50)"
+        )
+    for size in ("0", "-5", "NULL"):
+        file_catalog.tamper(
+            f"UPDATE ducklake_data_file SET file_size_bytes = {size}",
+            f"UPDATE ducklake_delete_file SET file_size_bytes = {size}",
+        )
+        with penstock.attach(file_catalog.uri, spark=spark) as lake:
+            assert lake.table("t").read().selectExpr("count(*)", "sum(id)").first() == (98, 4950 - 51)

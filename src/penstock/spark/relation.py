@@ -13,6 +13,7 @@ from penstock.spark.java_classes import java_class
 from penstock.spark.jvm import java_type, new_object
 from penstock.spark.stores import KNOWN_FILES, hadoop_settings
 from penstock.storage.azure import hadoop_path
+from penstock.storage.filesystems import file_size
 from penstock.storage.paths import to_uri
 from penstock.storage.stores import store_kind
 
@@ -80,15 +81,31 @@ def _frame(spark: SparkSession, index: Any, schema: StructType, file_format: Any
 
 
 def file_records(files: Iterable[tuple[str, int, Sequence[object]]]) -> str:
-    """Encode files as the index reads them: (path, size, constants)."""
+    """Encode files as the index reads them: (path, size, constants). Of a file whose size is 0 it is asked for.
+
+    Spark shares a file out among tasks by its size, and reads nothing of what would lie behind it.
+    """
     return _RECORD.join(
-        _FIELD.join((_uri(path), str(size), *(_NULL if value is None else _escaped(value) for value in constants)))
+        _FIELD.join(
+            (
+                _uri(path),
+                str(size if size > 0 else _asked_size(path)),
+                *(_NULL if value is None else _escaped(value) for value in constants),
+            )
+        )
         for path, size, constants in files
     )
 
 
 def _uri(path: str) -> str:
     return to_uri(hadoop_path(path) if store_kind(path) == "azure" else path)
+
+
+def _asked_size(path: str) -> int:
+    try:
+        return file_size(path)
+    except FileNotFoundError:
+        return 1  # for Spark's reader to say so, or to ignore it as its user wants
 
 
 def _escaped(value: object) -> str:

@@ -61,6 +61,18 @@ def is_file(path: str) -> bool:
     return bool(filesystem.get_file_info(name).type == fs.FileType.File)
 
 
+def file_size(path: str) -> int:
+    """The size of a file; FileNotFoundError where it is not there."""
+    if store_kind(path) == "http":
+        with open_file(path) as file:
+            return int(file.size())
+    filesystem, name = _located(path)
+    found = filesystem.get_file_info(name)
+    if found.type != fs.FileType.File:
+        raise FileNotFoundError(f"there is no file {path}")
+    return int(found.size)
+
+
 def delete_directory(path: str) -> None:
     """Delete an empty directory, on storage that has such a thing; one that is not there is fine."""
     filesystem, name = _located(path)

@@ -81,7 +81,7 @@ class FileScope:
         where, parameters = self._members(group)
         with self._still(group):
             rows = self.database.query(
-                f"""SELECT d.data_file_id, d.path, d.path_is_relative, d.file_size_bytes, d.row_id_start,
+                f"""SELECT d.data_file_id, d.path, d.path_is_relative, coalesce(d.file_size_bytes, 0), d.row_id_start,
                            d.begin_snapshot, d.encryption_key, {self._changed_in()}
                     FROM ducklake_data_file d WHERE {self._shown()} AND {where} AND {keep.sql}""",
                 [*self._shown_parameters(), *parameters, *keep.parameters],
@@ -120,8 +120,8 @@ class FileScope:
         where, parameters = self._delete_files(group)
         with self._still(group):
             rows = self.database.query(
-                f"""SELECT x.data_file_id, x.path, x.path_is_relative, x.file_size_bytes, x.format, x.encryption_key,
-                           x.begin_snapshot, {self._last_told()}
+                f"""SELECT x.data_file_id, x.path, x.path_is_relative, coalesce(x.file_size_bytes, 0), x.format,
+                           x.encryption_key, x.begin_snapshot, {self._last_told()}
                     FROM {where} AND {keep.sql}""",
                 [*parameters, *keep.parameters],
             )

@@ -21,6 +21,11 @@ class FileGroup:
     size_in_bytes: int
     unknown: bool = False  # neither mapped nor named as DuckLake's writers name files: they may lack field ids
 
+    @property
+    def is_of_others(self) -> bool:
+        """Whether the files were added, under names of their writers'."""
+        return self.unknown or self.mapping_id is not None
+
 
 @dataclass(frozen=True)
 class DataFile:

@@ -14,6 +14,7 @@ from penstock.partitioning import PartitionSpec
 from penstock.predicates import implied_by
 from penstock.schema.columns import Column
 from penstock.spark.relation import file_records
+from penstock.storage.paths import is_local
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,14 @@ class FilePlanner:
     opaque: frozenset[int] = frozenset()  # columns that must not prune
 
     def __call__(self, filters: str) -> str:
-        return file_records((file.path, file.size, self.constants_of(file)) for file in self.files_for(filters))
+        return file_records((file.path, self._size(file), self.constants_of(file)) for file in self.files_for(filters))
+
+    def _size(self, file: DataFile) -> int:
+        """As the catalog has it; 0, to be asked for, where another file may have been put under the name.
+
+        Files of stores are not asked: to read one by a wrong size is an error there.
+        """
+        return 0 if self.group.is_of_others and is_local(file.path) else file.size
 
     def files_for(self, filters: str) -> list[DataFile]:
         """The files that can hold a row that passes the filters."""
