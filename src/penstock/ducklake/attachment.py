@@ -21,6 +21,8 @@ from penstock.ducklake.model.snapshots import Snapshot, Version, version_number
 from penstock.ducklake.transaction import Shown, Transaction
 from penstock.errors import InvalidError, NotFoundError
 from penstock.spark.versions import instant
+from penstock.storage.s3 import s3_endpoint
+from penstock.storage.stores import store_of
 
 
 class Listener(Protocol):
@@ -50,6 +52,7 @@ class Attachment:
         self.options = options or {}
         self.known_file_kinds: dict[tuple[int, ...], dict[int, str]] = {}
         self.last_committed: Snapshot | None = None
+        self._server = s3_endpoint(catalog.data_path)
         self._read_only = read_only
         self._retries = retries or RetryPolicy()
         self._thread = threading.local()
@@ -72,6 +75,7 @@ class Attachment:
         if self._active is not None:
             raise InvalidError("this thread is inside a transaction of this lake already; end that one first")
         self.check_writable()
+        self._check_server()
         return Transaction(self.catalog, info, self._retries, self._note_commit)
 
     @contextmanager
@@ -176,10 +180,21 @@ class Attachment:
 
     def shown(self, version: Version | None = None, timestamp: str | datetime | None = None) -> Shown:
         """What a read looks at: a snapshot that is asked for, the transaction's view, or the current snapshot."""
+        self._check_server()
         if version is None and timestamp is None and self._active is not None:
             return self._active.shown()
         snapshot = self.snapshot_at(version, timestamp)
         return Shown(self.catalog.database, At(snapshot.id), self.catalog.data_path)
+
+    def _check_server(self) -> None:
+        """Raise an InvalidError where this process has come to use a bucket of the same name on another server."""
+        server = s3_endpoint(self.catalog.data_path)
+        if server != self._server:
+            raise InvalidError(
+                f"{self!r} keeps its files in {store_of(self.catalog.data_path)} at {self._server or 'AWS'}, and this "
+                f"process has since been told that this bucket is at {server or 'AWS'}; attach the lake again, or use "
+                "another process for the other bucket"
+            )
 
     def current_snapshot(self) -> Snapshot:
         """The newest snapshot, or the one that the lake was attached at."""

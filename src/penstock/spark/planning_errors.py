@@ -24,6 +24,7 @@ from penstock.storage.stores import plain_scheme, store_of
 FAILED = "\x01"  # an answer that begins with it is an error
 _CLASSES = ("penstock.PlanningException", "penstock.sql.LakeException")
 _DENIED = "java.nio.file.AccessDeniedException"
+_NO_LONGER_VALID = re.compile("InvalidAccessKeyId|ExpiredToken|InvalidToken|SignatureDoesNotMatch|TokenRefreshRequired")
 _NUMBER = re.compile(r" \[(\d+)\]$")
 _MOST_NOTED = 256  # some never come back: those of a query in a thread of the JVM's own
 _DEEPEST_CAUSE = 32
@@ -75,10 +76,21 @@ def _refused_read(java_error: Any) -> PenstockError | None:
     """What Spark's reader met in a bucket that Penstock has a key for, where that key may not read there."""
     for cause in _causes(java_error):
         if cause.getClass().getName() == _DENIED:
-            path = plain_scheme(str(cause.getMessage()).partition(": ")[0])
+            path, _, said = str(cause.getMessage()).partition(": ")
             if store_of(path) in known_stores():
-                return PenstockError(f"{path} may not be read with this key: it needs s3:GetObject there")
+                return PenstockError(f"{plain_scheme(path)} may not be read with this key: {_why_denied(said)}")
     return None
+
+
+def _why_denied(said: str) -> str:
+    if _NO_LONGER_VALID.search(said):
+        return (
+            "it has expired, or is valid no more. Attach with a new one, and make the DataFrame again: one keeps the "
+            "key that it was made with"
+        )
+    if "NoAuthWithAWSException" in said:
+        return "there is none; give one in storage_options, or let the machines that read find one"
+    return "it needs s3:GetObject there"
 
 
 # PySpark has no place to register a conversion; it looks this name up whenever the JVM has thrown.

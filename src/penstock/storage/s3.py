@@ -12,7 +12,7 @@ from pyarrow import fs
 
 from penstock.errors import UnsupportedError
 from penstock.storage.options import StorageOptions, options_for
-from penstock.storage.stores import store_of
+from penstock.storage.stores import store_kind, store_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -72,6 +72,12 @@ def s3_access(path: str) -> S3Access:
     store = store_of(path)
     assert store is not None  # or the path would be on this machine
     return S3Access.of(store.name, options_for(path))
+
+
+def s3_endpoint(path: str) -> str | None:
+    """The server of a path's bucket; None for AWS's, and where the path is not on S3."""
+    endpoint = s3_access(path).endpoint if store_kind(path) == "s3" else None
+    return endpoint.rstrip("/").lower() if endpoint else None
 
 
 def with_environment(options: StorageOptions) -> StorageOptions:

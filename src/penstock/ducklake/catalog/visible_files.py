@@ -21,6 +21,7 @@ from penstock.errors import ConflictError, PenstockError, StaleReadError
 from penstock.partitioning import PartitionSpec
 from penstock.schema.columns import Column
 from penstock.storage.paths import resolve
+from penstock.storage.stores import split_path
 
 EVERY_FILE = Condition("1 = 1", ())
 # Types that Spark reads out of a shredded variant.
@@ -75,6 +76,20 @@ class FileScope:
         """Whether some file is found by the table's path."""
         sql = f"SELECT count(*) FROM ducklake_data_file d WHERE {self._shown()} AND d.path_is_relative = ?"
         return bool(self.database.value(sql, [*self._shown_parameters(), True]))
+
+    def other_stores(self) -> list[str]:
+        """A path in each store that some file of the table is in, where not all files are found by the table's path."""
+        found: list[str] = []
+        parameters = [*self._shown_parameters(), False, "%://%"]
+        while True:
+            others = " AND d.path NOT LIKE ?" * len(found)
+            sql = f"""SELECT min(d.path) FROM ducklake_data_file d
+                      WHERE {self._shown()} AND d.path_is_relative = ? AND d.path LIKE ?{others}"""
+            path = self.database.value(sql, parameters)
+            if path is None or path in found:
+                return found
+            found.append(path)
+            parameters.append(split_path(path)[0] + "%")
 
     def data_files(self, group: FileGroup, keep: Condition = EVERY_FILE) -> list[DataFile]:
         """The files of a group that a condition keeps."""

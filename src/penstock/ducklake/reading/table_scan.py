@@ -54,6 +54,7 @@ from penstock.schema.embedded_columns import (
 from penstock.spark.jvm import file_index, query_execution
 from penstock.spark.local_rows import empty_frame
 from penstock.spark.relation import ROW_INDEX, file_rows, parquet_rows
+from penstock.spark.stores import prepare_other_store
 from penstock.spark.types import FIELD_ID
 from penstock.spark.workers import map_in_workers
 from penstock.storage.paths import is_local
@@ -114,6 +115,9 @@ class TableScan:
         groups = self.scope.groups()
         if groups:
             self._check_folder()
+        if any(group.is_of_others for group in groups):
+            for path in self.scope.other_stores():
+                prepare_other_store(self.spark, path, self.scope.table_path)
         deleted = [group for group in groups if group.deleted]
         mapped = {group.mapping_id for group in groups if group.mapping_id is not None}
         return TableContents(
