@@ -144,13 +144,19 @@ def test_killed_meanwhile(faults: Faults, catalog: DuckDBCatalog, statement: Sta
     check(catalog, FOUND[statement])
 
 
-def test_an_executor_that_keeps_rows_is_lost(faults: Faults, catalog: DuckDBCatalog) -> None:
+def test_executors_that_keep_rows_are_lost(faults: Faults, catalog: DuckDBCatalog, tmp_path: Path) -> None:
     """Without a checkpoint directory, they are gone: the statement fails, nothing has changed, and it can run again."""
-    place = Place(catalog.uri, catalog.data_path)
+    place, waits = Place(catalog.uri, catalog.data_path), tmp_path / "between the passes"
     faults.driver.run(statements.prepare, place)
-    before = files(catalog.data_path)
-    # The first pass has ended, and its places are kept, when there is a delete file.
-    outcome = faults.outcome(statements.delete, place, lambda: files(catalog.data_path) != before, "executor")
+    faults.driver.begin(statements.delete_in_two_steps, place, str(waits))
+    while not waits.exists() and not faults.driver.is_done:
+        time.sleep(0.01)
+    lost = faults.cluster.executors()
+    _kill(lost)
+    while set(lost) & set(faults.cluster.executors()):
+        time.sleep(0.01)
+    waits.unlink()
+    outcome = faults.driver.outcome()
     assert outcome.error is not None
     assert "an executor was lost" in outcome.error
     assert "setCheckpointDir" in outcome.error

@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -13,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import penstock
 from penstock import Lake
+from penstock.ducklake.changing import deletes
 
 PARTITIONS, APPENDS, ROWS = 4, 3, 20_000
 BEFORE, ADDED = APPENDS * ROWS, 40_000  # the rows of the table, and those that statements add
@@ -65,6 +68,23 @@ def update(spark: SparkSession, place: Place) -> None:
 def delete(spark: SparkSession, place: Place) -> None:
     with place.attached(spark) as lake:
         lake.table("t").delete("id % 8 < 4 AND id > 0")
+
+
+def delete_in_two_steps(spark: SparkSession, place: Place, waits: str) -> None:
+    """Delete as above, but wait between the two passes for as long as a file, which is made then, is there."""
+    real = deletes.write_delete_files
+
+    def later(*arguments: Any) -> Any:
+        Path(waits).touch()
+        while Path(waits).exists():
+            time.sleep(0.01)
+        return real(*arguments)
+
+    deletes.write_delete_files = later
+    try:
+        delete(spark, place)
+    finally:
+        deletes.write_delete_files = real
 
 
 def compact(spark: SparkSession, place: Place) -> None:
