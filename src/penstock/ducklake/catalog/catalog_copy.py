@@ -11,20 +11,22 @@ from typing import Any
 from penstock.ducklake.catalog.catalog_tables import TABLES, CatalogTable
 from penstock.ducklake.catalog.creation import create_file, create_statement, has_lake
 from penstock.ducklake.catalog.databases import ConnectOptions, Database, Row, connect
+from penstock.ducklake.catalog.databases.server import ServerDatabase
 from penstock.ducklake.catalog.inlined_copy import can_hold, copy_inlined, refuse_rows
-from penstock.ducklake.catalog.inlined_rows import InlinedTable, inlined_delete_name, tables_of_inlined_rows
+from penstock.ducklake.catalog.inlined_rows import InlinedTable, all_tables_of_inlined_rows, inlined_delete_name
 from penstock.ducklake.catalog.inlined_storage import create_inlined_deletes_sql, create_inlined_table_sql
 from penstock.ducklake.catalog.location import Location, parse_location
-from penstock.ducklake.catalog.objects import column_versions
 from penstock.ducklake.catalog.opening import AttachOptions, Catalog, open_catalog
 from penstock.ducklake.catalog.snapshots import latest_snapshot
 from penstock.ducklake.model.reserved_names import INLINED_DELETE_COLUMNS
 from penstock.ducklake.model.snapshots import Snapshot
-from penstock.errors import AlreadyExistsError, AttachError, CatalogError, InvalidError
+from penstock.errors import AlreadyExistsError, AttachError, CatalogError, ConflictError, InvalidError, PenstockError
 from penstock.storage.paths import absolute, folder
 
 _ROWS_A_BATCH = 10_000
 _METADATA, _REGISTRY = "ducklake_metadata", "ducklake_inlined_data_tables"
+_INLINED = "ducklake_inlined_"
+_TRIES = 5
 _BOUNDS = ("min_value", "max_value")
 
 
@@ -63,20 +65,29 @@ def copy_catalog(
         UnsupportedError: Rows that the source keeps cannot be kept in the target's database.
     """
     place = parse_location(target)
+    data_path = data_path or None
+    _refuse_itself(parse_location(source), place)
     how = ConnectOptions(False, target_metadata_schema, target_metadata_parameters or {}, create=True)
     options = AttachOptions(
         data_path, create_if_not_exists=False, read_only=True, metadata_schema=source_metadata_schema,
         metadata_parameters=source_metadata_parameters or {}, override_data_path=data_path is not None,
     )  # fmt: skip
     origin = _opened(source, options)
-    with closing(origin.database), origin.database.consistent():
-        copy = _copy_of(origin, new_data_path=data_path)
+    with closing(origin.database), _one_state(origin, data_path) as copy:
         if place.engine in ("duckdb", "sqlite") and not os.path.exists(place.target):
             if not create_file(place, how, copy.fill):
                 raise AlreadyExistsError(_taken(place))
         else:
             _fill_database(place, how, copy)
     return copy.newest
+
+
+def _refuse_itself(source: Location, target: Location) -> None:
+    """An error for a DuckDB file as the target of its own copy: a process opens it to read or to write, not to both."""
+    if {source.engine, target.engine} != {"duckdb"} or source.is_remote or target.is_remote:
+        return
+    if os.path.exists(target.target) and os.path.realpath(source.target) == os.path.realpath(target.target):
+        raise AlreadyExistsError(f"{target} is the file that shall be copied; name another file")
 
 
 def _opened(uri: str, options: AttachOptions) -> Catalog:
@@ -101,12 +112,36 @@ def _fill_database(place: Location, how: ConnectOptions, copy: _Copy) -> None:
             raise
 
 
+@contextmanager
+def _one_state(origin: Catalog, new_data_path: str | None) -> Iterator[_Copy]:
+    """What is copied, of one state of the source.
+
+    On servers, tables of inlined rows are dropped under the eyes of a transaction that has not touched them yet: in
+    MySQL they are missed without a word.
+    """
+    source = origin.database
+    for more_tries in reversed(range(_TRIES)):
+        before = source.tables(_INLINED)
+        with source.consistent():
+            try:
+                copy = _copy_of(origin, new_data_path)
+                for name in copy.inlined_names if isinstance(source, ServerDatabase) else ():
+                    source.query(f"SELECT 1 FROM {source.identifier(name)} LIMIT 1")  # and now they stay
+            except CatalogError:
+                if more_tries:
+                    continue
+                raise
+            if source.transactional_ddl or source.tables(_INLINED) == before:
+                yield copy
+                return
+    raise ConflictError(
+        f"{source.location} cannot be copied: others make or drop tables of inlined rows all the time; try again"
+    )
+
+
 def _copy_of(origin: Catalog, new_data_path: str | None) -> _Copy:
     source = origin.database
-    registered = source.query(f"SELECT DISTINCT table_id FROM {_REGISTRY} ORDER BY 1")
-    inlined = [
-        table for (id,) in registered for table in tables_of_inlined_rows(source, id, column_versions(source, id))
-    ]
+    inlined = all_tables_of_inlined_rows(source)
     _refuse_unknown_shapes(source, {table.name for table in inlined})
     ids = source.query("SELECT DISTINCT table_id FROM ducklake_table ORDER BY 1")
     deletes = source.existing([inlined_delete_name(id) for (id,) in ids])
@@ -146,6 +181,11 @@ class _Copy:
     newest: Snapshot
     inlined: tuple[InlinedTable, ...]
     deletes: tuple[str, ...]
+
+    @property
+    def inlined_names(self) -> list[str]:
+        """The tables of rows and of deletes that the source keeps itself."""
+        return [*(table.name for table in self.inlined), *self.deletes]
 
     def fill(self, target: Database) -> None:
         """Make the tables of the copy and their rows, all or nothing."""
@@ -243,11 +283,11 @@ def _dropped_on_failure(target: Database) -> Iterator[list[str]]:
     try:
         yield made
     except BaseException:
-        with suppress(CatalogError):
-            target.query("SELECT 1")  # which opens a connection in the place of one that broke
-        for name in made:
-            with suppress(CatalogError):
-                target.execute(f"DROP TABLE IF EXISTS {target.identifier(name)}")
+        # Somebody who waited for the turn may have made a lake of these tables by now.
+        with suppress(PenstockError), target.turn():
+            for name in made if not has_lake(target) else ():
+                with suppress(CatalogError):
+                    target.execute(f"DROP TABLE IF EXISTS {target.identifier(name)}")
         raise
 
 

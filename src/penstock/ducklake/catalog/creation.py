@@ -46,19 +46,22 @@ def create_lake(database: Database, data_path: str, encrypted: bool) -> None:
 
 def create_file(location: Location, how: ConnectOptions, fill: Callable[[Database], None]) -> bool:
     """Make the file of a new lake, whole or not at all; False, and nothing, where another process was faster."""
-    target = Path(location.target)
     if location.target == ":memory:":
         raise AttachError(f"{location} would be gone with this process; name a file")
+    if location.is_remote:
+        raise AttachError(f"no lake can be created at {location}: what is elsewhere is only read; name a file here")
+    target = Path(os.path.realpath(location.target))  # also that of a link that leads to no file yet
     try:
         with TemporaryDirectory(dir=target.parent, prefix=".penstock-") as place:
             draft = replace(location, target=str(Path(place) / target.name))
             try:
                 with closing(connect(draft, replace(how, create=True))) as database:
                     fill(database)
+                    database.complete_file()
             except PenstockError as error:
                 message = str(error).replace(draft.target, location.target)
                 raise type(error)(message) from error.__cause__
-            return _put(draft.target, location.target)
+            return _put(draft.target, str(target))
     except OSError as error:
         raise AttachError(
             f"there is no DuckLake at {location}, and none can be created there: {error.strerror}; "

@@ -22,6 +22,8 @@ _SNAPSHOTS = INLINED_COLUMNS[1:]
 # Types whose values Arrow does not hold in full when DuckDB gives them to it, and those that it holds as Spark does.
 _TEXTS = frozenset(("int128", "uint128", "timetz"))
 _SHOWN = frozenset(("interval", "variant"))
+# Plain types of which DuckDB cannot read all texts that it writes: here, those of years beyond 280,000.
+_NOT_ALWAYS_TEXT = frozenset(("timestamptz",))
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ def _carried(engine: str, column: Column, value: str) -> _Carried:
     kinds = {item.type.name for item in column.walk()}
     if engine != "duckdb":
         sql = encoded_sql(engine, column, value, shown_sql(column, value))
-        return _Carried(column, sql, kept_sql(engine, column, value) if column.type.nested else None)
+        checked = column.type.nested or column.type.name in _NOT_ALWAYS_TEXT
+        return _Carried(column, sql, kept_sql(engine, column, value) if checked else None)
     if kinds & _SHOWN and not kinds & _TEXTS:
         return _Carried(column, shown_sql(column, value), as_shown=True)
     if kinds & (_SHOWN | _TEXTS):

@@ -12,7 +12,7 @@ import pyarrow as pa
 from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.databases.base import InlinedColumn
 from penstock.ducklake.catalog.inlined_values import evolved_rows
-from penstock.ducklake.catalog.objects import columns_at
+from penstock.ducklake.catalog.objects import columns_at, inlined_column_versions
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.model.objects import ColumnVersion
 from penstock.schema.columns import Column
@@ -125,6 +125,14 @@ def tables_of_inlined_rows(database: Database, table_id: int, history: Sequence[
     ]
 
 
+def all_tables_of_inlined_rows(database: Database) -> list[InlinedTable]:
+    """The same of all tables of the lake, asked for at once: there may be thousands."""
+    histories = inlined_column_versions(database)
+    return [
+        InlinedTable(name, begin, columns_at(histories[id], At(begin))) for id, name, begin in _registered(database)
+    ]
+
+
 def live_inlined_rows(database: Database, table_id: int, at: At) -> dict[str, set[int]]:
     """The row ids that each inlined table shows."""
     found = {}
@@ -140,15 +148,19 @@ def inlined_tables(database: Database, table_id: int) -> list[tuple[str, int]]:
 
     One that was made late, by the first small insert, may have a schema version of its own: the table's last one holds.
     """
+    return [(name, begin) for _, name, begin in _registered(database, "WHERE i.table_id = ?", [table_id])]
+
+
+def _registered(database: Database, where: str = "", parameters: Sequence[int] = ()) -> list[tuple[int, str, int]]:
     rows = database.query(
-        """SELECT i.table_name, max(v.begin_snapshot)
-           FROM ducklake_inlined_data_tables i
-           JOIN ducklake_schema_versions v ON v.table_id = i.table_id AND v.schema_version <= i.schema_version
-           WHERE i.table_id = ? GROUP BY i.table_name ORDER BY 2""",
-        [table_id],
+        f"""SELECT i.table_id, i.table_name, max(v.begin_snapshot)
+            FROM ducklake_inlined_data_tables i
+            JOIN ducklake_schema_versions v ON v.table_id = i.table_id AND v.schema_version <= i.schema_version
+            {where} GROUP BY i.table_id, i.table_name ORDER BY 3""",
+        parameters,
     )
-    existing = database.existing([name for name, _ in rows])
-    return [(name, begin) for name, begin in rows if name in existing]
+    existing = database.existing([name for _, name, _ in rows])
+    return [(table_id, name, begin) for table_id, name, begin in rows if name in existing]
 
 
 def forgotten_tables(database: Database, table_id: int) -> list[str]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.databases import Database, Row
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.model.objects import (
     ColumnVersion,
@@ -94,15 +94,27 @@ def same_name(left: str, right: str) -> bool:
 
 def column_versions(database: Database, table_id: int) -> list[ColumnVersion]:
     """Every version of every column of a table, oldest first."""
-    rows = database.query(
-        """SELECT column_id, column_name, column_type, begin_snapshot, nulls_allowed, initial_default, default_value,
-                  default_value_type, default_value_dialect, parent_column, column_order, end_snapshot
-           FROM ducklake_column WHERE table_id = ? ORDER BY begin_snapshot, column_order, column_id""",
-        [table_id],
-    )
-    return [
-        ColumnVersion(Column(r[0], r[1], parse_type(r[2]), r[3], bool(r[4]), *r[5:9]), r[9], r[10], r[11]) for r in rows
-    ]
+    return [_column_version(row) for row in database.query(f"{_COLUMN_VERSIONS} = ? {_OLDEST_FIRST}", [table_id])]
+
+
+def inlined_column_versions(database: Database) -> dict[int, list[ColumnVersion]]:
+    """The same of all tables that may have inlined rows, by their ids."""
+    inlined = "IN (SELECT table_id FROM ducklake_inlined_data_tables)"
+    found: dict[int, list[ColumnVersion]] = defaultdict(list)
+    for row in database.query(f"{_COLUMN_VERSIONS} {inlined} {_OLDEST_FIRST}"):
+        found[row[-1]].append(_column_version(row))
+    return found
+
+
+_COLUMN_VERSIONS = """SELECT column_id, column_name, column_type, begin_snapshot, nulls_allowed, initial_default,
+    default_value, default_value_type, default_value_dialect, parent_column, column_order, end_snapshot, table_id
+    FROM ducklake_column WHERE table_id"""
+_OLDEST_FIRST = "ORDER BY begin_snapshot, column_order, column_id"
+
+
+def _column_version(row: Row) -> ColumnVersion:
+    column = Column(row[0], row[1], parse_type(row[2]), row[3], bool(row[4]), *row[5:9])
+    return ColumnVersion(column, row[9], row[10], row[11])
 
 
 def columns_at(versions: Iterable[ColumnVersion], at: At) -> tuple[Column, ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar, TypeVar
 
+import duckdb
 import pyarrow as pa
 
 from penstock.ducklake.catalog.dialects import Dialect
@@ -248,10 +249,16 @@ class Database(ABC):
     def expect_many_rows(self) -> None:  # noqa: B027 - most databases need nothing for it
         """Make ready for a transaction whose rows do not go into memory."""
 
+    def complete_file(self) -> None:  # noqa: B027 - most databases have committed to the file itself
+        """Bring all that was committed into the database's one file, or raise an error."""
+
     def drop_made_schema(self) -> None:
         """Drop the schema that was made when the database was opened, if one was and it is empty."""
-        if self._made_schema is not None and not self.tables(""):
-            self.execute(f"DROP SCHEMA {self.identifier(self._made_schema)}")
+        if self._made_schema is None:
+            return
+        with self.turn():  # MySQL would drop the tables that another of us makes there
+            if not self.tables(""):
+                self.execute(f"DROP SCHEMA {self.identifier(self._made_schema)}")
 
     def close(self) -> None:
         with self._lock:
@@ -324,7 +331,11 @@ class Database(ABC):
         with duckdb_cursor() as connection:
             connection.register("fetched", pa.table(fetched))
             typed = f"SELECT row_id, {casts or 'NULL'} FROM fetched"
-            return connection.execute(f"SELECT {select} FROM ({typed})").to_arrow_table()
+            try:
+                return connection.execute(f"SELECT {select} FROM ({typed})").to_arrow_table()
+            except duckdb.Error as error:
+                said = str(error).splitlines()[0]
+                raise CatalogError(f"{self.location}: rows of {table} cannot be read: {said}") from error
 
     def staged_inlined(self, table_id: int) -> Sequence[tuple[tuple[Column, ...], pa.Table, pa.Int64Array]]:
         """Inlined rows that a transaction has staged: their columns, the rows as Spark shows them, the row ids."""

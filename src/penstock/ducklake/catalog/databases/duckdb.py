@@ -120,6 +120,11 @@ class DuckdbDatabase(Database):
         finally:
             self._connection.unregister(INSERTED)
 
+    def complete_file(self) -> None:
+        # What is committed may be in a log beside the file. To close the file brings it there as well, but if that
+        # fails, on a full disk say, nobody hears of it.
+        self.execute("CHECKPOINT")
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         with self._turn(), super().transaction():
