@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -14,11 +16,12 @@ import penstock
 from penstock.ducklake.catalog import catalog_copy
 from penstock.ducklake.catalog.creation import has_lake
 from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.inlined_rows import InlinedTable
 from support import dumps
 from support.catalogs import Catalog, DuckDBCatalog, MySQLCatalog, PostgresCatalog, SQLiteCatalog
 from support.compare import History, TableName, assert_same_tables, record
 from support.lake_samples import NESTED, PRIMITIVES, create_table, insert_rows
-from support.reference import METADATA
+from support.reference import METADATA, Reference
 from support.servers import MariaDBServer, PostgresServer
 from support.writers import Writer
 
@@ -257,6 +260,10 @@ REFUSED = {
     "a variant": (
         "sqlite", "CREATE TABLE t AS SELECT 1::VARIANT AS v", penstock.UnsupportedError, r"flush_inlined_data\(\)",
     ),
+    "a time whose text DuckDB cannot read": (
+        "sqlite", "CREATE TABLE t AS SELECT '294247-01-10 04:00:54.775806+00'::TIMESTAMPTZ AS z",
+        penstock.UnsupportedError, r"values of 'z' that do not survive as text",
+    ),
     "values without a text": (
         "postgres", "CREATE TABLE t AS SELECT ['a' || chr(0)] AS l", penstock.UnsupportedError,
         r"values of 'l' that do not survive as text.*flush_inlined_data\(\)",
@@ -283,6 +290,47 @@ def test_what_a_database_cannot_hold(what: str, file_catalog: Catalog, places: P
     if what == "a variant":
         with other.reference() as reference:
             assert reference.rows("SELECT v::VARCHAR, variant_typeof(v) FROM t") == [("1", "INT32")]
+
+
+FULL_DISK = """
+import resource, sys, penstock
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_600_000, resource.RLIM_INFINITY))
+try:
+    penstock.copy_catalog(*sys.argv[1:])
+except penstock.CatalogError as error:
+    print(error)
+"""
+
+
+def test_no_room_for_the_file(duckdb_catalog: Catalog, places: Places) -> None:
+    """DuckDB commits to a log, for which there is room, and brings it to the file when that is closed."""
+    with duckdb_catalog.build(data_inlining_row_limit=100_000) as reference:
+        reference.execute("CREATE TABLE t AS SELECT i, md5(i::VARCHAR) AS s FROM range(20_000) r(i)")
+    place = places.new("duckdb", duckdb_catalog.data_path)
+    made = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, duckdb_catalog.uri, place.uri], capture_output=True, text=True, check=True
+    )
+    assert "Failed to create checkpoint" in made.stdout
+    assert nothing_is_at(place)
+
+
+def test_a_lake_that_another_made_meanwhile(
+    made: tuple[DuckDBCatalog, Told], mysql_catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MySQL's tables outlive transactions: a copy that fails drops its own, unless they are a lake by now."""
+    first, _ = made
+
+    def fail(*_: object) -> None:
+        with dumps.opened(mysql_catalog) as database:
+            database.insert("ducklake_metadata", ["key", "value"], [("version", "1.0")])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(catalog_copy, "copy_inlined", fail)
+    with pytest.raises(KeyboardInterrupt):
+        penstock.copy_catalog(first.uri, mysql_catalog.uri)
+    with dumps.opened(mysql_catalog) as database:
+        assert database.query('SELECT "key", "value" FROM ducklake_metadata') == [("version", "1.0")]
+        assert len(database.tables("ducklake_")) > 28
 
 
 def test_tables_of_a_killed_copy(made: tuple[DuckDBCatalog, Told], mysql_catalog: Catalog) -> None:
@@ -340,6 +388,30 @@ def test_the_source_is_read_in_one_state(
         assert reference.rows("SHOW TABLES") == [("t",)]
 
 
+@pytest.mark.parametrize("kind", ["postgres", "mysql"])
+def test_flushes_meanwhile(kind: str, places: Places, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They drop tables of inlined rows that an older state of the catalog still names."""
+    source = places.new(kind, "")
+    place = places.new("duckdb", f"{source.directory}/data/")
+    with penstock.attach(source.uri, data_path=place.data_path, data_inlining_row_limit=5, spark=spark) as lake:
+        table = lake.create_table("t", "id INT")
+        table.append(spark.sql("SELECT 1"))
+        table.add_column("x INT")
+        table.append(spark.sql("SELECT 2, 2"))
+        list_tables, flushed = catalog_copy.all_tables_of_inlined_rows, []
+
+        def meanwhile(database: Database) -> list[InlinedTable]:
+            while len(flushed) < 2:
+                flushed.append(lake.flush_inlined_data())
+                table.append(spark.sql("SELECT 3, 3"))
+            return list_tables(database)
+
+        monkeypatch.setattr(catalog_copy, "all_tables_of_inlined_rows", meanwhile)
+        penstock.copy_catalog(source.uri, place.uri)
+    with place.reference() as reference:
+        assert reference.rows("FROM t ORDER BY id") == [(1, None), (2, 2), (3, 3), (3, 3)]
+
+
 def test_a_lake_that_this_process_has_attached(duckdb_catalog: Catalog, places: Places) -> None:
     with Writer(duckdb_catalog.uri, duckdb_catalog.data_path) as writer:
         writer.create_table("t")
@@ -377,6 +449,25 @@ def test_data_that_moved(tmp_path: Path, file_catalog: Catalog, places: Places) 
     penstock.copy_catalog(file_catalog.uri, place.uri, data_path=str(moved))
     with place.reference() as reference:
         assert reference.rows("FROM t") == [(5,)]
+
+
+def test_places_of_all_sorts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    first = DuckDBCatalog(tmp_path)
+    with first.build(data_inlining_row_limit=0) as reference:
+        reference.execute("CREATE TABLE t AS SELECT 5 AS a")
+    Path("link").symlink_to("lake.ducklake")
+    for itself in (first.uri, "ducklake:lake.ducklake", "ducklake:./link"):
+        for schema in (None, "other"):
+            with pytest.raises(penstock.AlreadyExistsError, match="is the file that shall be copied; name another"):
+                penstock.copy_catalog(first.uri, itself, target_metadata_schema=schema)
+    for elsewhere in ("ducklake:https://example.org/x.ducklake", "ducklake:sqlite:s3://bucket/x.sqlite"):
+        with pytest.raises(penstock.AttachError, match="what is elsewhere is only read; name a file here"):
+            penstock.copy_catalog(first.uri, elsewhere)
+    Path("early").symlink_to("late.ducklake")  # which is not there yet
+    penstock.copy_catalog("ducklake:link", "ducklake:early", data_path="")
+    with Reference() as reference:
+        assert reference.attach("ducklake:late.ducklake").rows("FROM t") == [(5,)]
 
 
 def test_no_lake_to_copy(tmp_path: Path) -> None:
