@@ -269,6 +269,16 @@ def test_a_data_file_that_is_gone(published_file: PublishedCatalog, spark: Spark
         assert time.monotonic() - start < 10
 
 
+def test_a_server_that_tells_no_sizes(published: PublishedCatalog, spark: SparkSession, web: WebServer) -> None:
+    """It sends files in chunks, and knows no ranges; DuckDB reads the catalog of such a lake, and no data."""
+    with published.build(data_inlining_row_limit=0) as reference:
+        reference.execute("CREATE TABLE t (id BIGINT)", "INSERT INTO t FROM range(3)", "DELETE FROM t WHERE id = 1")
+        expected = query(reference, "FROM t")
+    web.tells_sizes = False
+    with penstock.attach(published.uri, spark=spark) as lake:
+        assert_contents(lake.table("t").read(), expected)
+
+
 @pytest.mark.parametrize("trouble", ["no ranges", "no HEAD", "5xx", "cut short", "redirects"])
 def test_servers_with_habits(
     published_file: PublishedCatalog, spark: SparkSession, web: WebServer, trouble: str
@@ -305,9 +315,15 @@ def test_a_server_that_always_fails(spark: SparkSession, web: WebServer) -> None
 
 
 @pytest.mark.cluster
-def test_executors_of_their_own(published_file: PublishedCatalog, spark: SparkSession) -> None:
+@pytest.mark.parametrize("isolated", [False, True])
+def test_executors_of_their_own(published_file: PublishedCatalog, spark: SparkSession, isolated: bool) -> None:
+    """Also for a session whose tasks see none but the session's own JARs."""
     make_small(published_file, 1000)
-    with penstock.attach(published_file.uri, spark=spark) as lake:
+    session = spark.newSession()
+    if isolated:
+        session.conf.set("spark.sql.artifact.isolation.enabled", "true")
+        session.conf.set("spark.sql.artifact.isolation.alwaysApplyClassloader", "true")
+    with penstock.attach(published_file.uri, spark=session) as lake:
         assert lake.table("t").read().selectExpr("sum(id)").first() == (499_500,)
 
 

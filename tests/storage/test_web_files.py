@@ -45,10 +45,11 @@ def test_parquet(web: WebServer) -> None:
         assert pq.ParquetFile(file).read(["b"]) == table.select(["b"])
 
 
-@pytest.mark.parametrize("trouble", ["no ranges", "no HEAD", "5xx", "cut short", "redirects", "neither"])
+@pytest.mark.parametrize("trouble", ["no ranges", "no HEAD", "5xx", "cut short", "redirects", "neither", "no sizes"])
 def test_servers_with_habits(path: str, web: WebServer, trouble: str) -> None:
     web.knows_ranges = trouble not in ("no ranges", "neither")
     web.knows_head = trouble not in ("no HEAD", "neither")
+    web.tells_sizes = trouble != "no sizes"
     web.failures = [503, 429] if trouble == "5xx" else []
     web.cut_short = 2 if trouble == "cut short" else 0
     if trouble == "redirects":
@@ -56,6 +57,13 @@ def test_servers_with_habits(path: str, web: WebServer, trouble: str) -> None:
         path = f"{web.url}/elsewhere"
     with open_file(path) as file:
         assert file.read() == CONTENT
+
+
+def test_other_bytes_than_were_asked_for(path: str, web: WebServer) -> None:
+    with open_file(path) as file:
+        web.shifted = 3
+        with pytest.raises(OSError, match="the server gives bytes 3-"):
+            file.read(16)
 
 
 def test_failures(web: WebServer, path: str) -> None:

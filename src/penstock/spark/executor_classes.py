@@ -13,7 +13,9 @@ from pyspark.sql import SparkSession
 from penstock.spark.java_classes import class_folder, class_loader
 
 _JAVA = "penstock.spark.java"
-_added: WeakKeyDictionary[SparkContext, set[tuple[str, ...]]] = WeakKeyDictionary()
+_ISOLATION = "spark.sql.artifact.isolation.enabled"
+_added: WeakKeyDictionary[SparkContext, dict[tuple[str, ...], Path]] = WeakKeyDictionary()
+_added_to_sessions: WeakKeyDictionary[SparkSession, set[Path]] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
@@ -25,12 +27,22 @@ def add_to_executors(spark: SparkSession, *names: str) -> None:
     """
     context = spark.sparkContext
     with _lock:
-        added = _added.setdefault(context, set())
+        added = _added.setdefault(context, {})
         if names not in added:
             class_loader(spark, _JAVA, names)
             jar = _packed(class_folder(spark, _JAVA, names), Path(str(context._temp_dir)))
             context._jsc.sc().addJar(str(jar))
-            added.add(names)
+            added[names] = jar
+        if spark.conf.get(_ISOLATION, None) == "true":
+            _add_to_session(spark, added[names])
+
+
+def _add_to_session(spark: SparkSession, jar: Path) -> None:
+    """Add a JAR to a session whose tasks see none but its own."""
+    added = _added_to_sessions.setdefault(spark, set())
+    if jar not in added:
+        spark.sql(f"ADD JAR '{jar}'")
+        added.add(jar)
 
 
 def _packed(folder: Path, target: Path) -> Path:

@@ -33,7 +33,22 @@ def open_web_file(path: str) -> NativeFile:
 
 def open_url(url: str) -> NativeFile:
     """What is at an address, opened for random reading; errors as of `open_web_file`."""
-    return PythonFile(io.BufferedReader(_Ranges(url, _size(url)), _BUFFER), mode="r")
+    size = _size(url)
+    if size is None:
+        return PythonFile(io.BytesIO(_asked(url, _content)), mode="r")
+    return PythonFile(io.BufferedReader(_Ranges(url, size), _BUFFER), mode="r")
+
+
+def first_bytes(url: str, count: int) -> bytes:
+    """How what is at an address begins; errors as of `open_web_file`."""
+
+    def take(answer: HTTPResponse) -> bytes:
+        return answer.read(count)
+
+    try:
+        return _asked(url, take, headers={"Range": f"bytes=0-{count - 1}"})
+    except _RefusedError:  # an empty file has no such range
+        return _asked(url, take)
 
 
 def download_url(url: str, target: BinaryIO) -> None:
@@ -71,17 +86,15 @@ def _is_there(url: str) -> bool:
     return True
 
 
-def _size(url: str) -> int:
-    """By the answer's head; some servers give none, and tell with the first byte."""
+def _size(url: str) -> int | None:
+    """By the answer's head; some servers give none, and tell with the first byte, or not at all."""
     try:
         size = _asked(url, lambda answer: answer.headers.get("Content-Length"), method="HEAD")
     except _RefusedError:
         size = None
     if size is None:
         size = _asked(url, _told_size, headers={"Range": "bytes=0-0"})
-    if size is None:
-        raise OSError(f"the server does not tell the size of {shown_url(url)}")
-    return int(size)
+    return None if size is None else int(size)
 
 
 def _told_size(answer: HTTPResponse) -> str | None:
@@ -127,7 +140,14 @@ class _Ranges(io.RawIOBase):
 
     def _bytes(self, start: int, end: int) -> bytes:
         if self._whole is None:
-            content = _asked(self._url, _content, headers={"Range": f"bytes={start}-{end - 1}"})
+
+            def take(answer: HTTPResponse) -> bytes:
+                told = answer.headers.get("Content-Range")
+                if told is not None and not told.startswith(f"bytes {start}-"):
+                    raise OSError(f"the server gives {told} for bytes from {start}")
+                return answer.read()
+
+            content = _asked(self._url, take, headers={"Range": f"bytes={start}-{end - 1}"})
             if len(content) == end - start:
                 return content
             if len(content) != self._size:

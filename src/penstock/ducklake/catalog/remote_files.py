@@ -11,7 +11,7 @@ from penstock.ducklake.catalog.location import Location
 from penstock.errors import AttachError
 from penstock.storage.filesystems import open_file
 from penstock.storage.stores import store_kind
-from penstock.storage.web_files import download_url, open_url
+from penstock.storage.web_files import download_url, first_bytes
 
 _FIRST_BYTES = 16
 _SQLITE = b"SQLite format 3\x00"
@@ -35,7 +35,9 @@ def recognised(location: Location) -> Location:
 
 def _first_bytes(location: Location) -> bytes:
     try:
-        with open_url(location.target) if _is_web(location) else open_file(location.target) as file:
+        if _is_web(location):
+            return first_bytes(location.target, _FIRST_BYTES)
+        with open_file(location.target) as file:
             return bytes(file.read(_FIRST_BYTES))
     except FileNotFoundError:
         raise AttachError(

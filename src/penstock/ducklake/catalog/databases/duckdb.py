@@ -192,4 +192,9 @@ def _cannot_open(location: Location, reason: str) -> str:
             f"{location} is held by another process (a DuckDB file has one writer, or only readers, at a time); "
             "close it there, or attach with read_only=True on both sides, or use a SQLite or PostgreSQL catalog"
         )
+    if location.is_remote and "database does not exist" in reason:  # it was there a moment ago
+        return (
+            f"{location} is refused to DuckDB, and not to Python: the server's certificate may be none that DuckDB "
+            f"trusts, or the server answers no HEAD ({reason.splitlines()[0]}); copy the file to this machine"
+        )
     return f"{location} is not a DuckLake: DuckDB cannot open the file ({reason.splitlines()[0]})"
