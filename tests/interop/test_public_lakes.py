@@ -315,15 +315,9 @@ def test_a_server_that_always_fails(spark: SparkSession, web: WebServer) -> None
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("isolated", [False, True])
-def test_executors_of_their_own(published_file: PublishedCatalog, spark: SparkSession, isolated: bool) -> None:
-    """Also for a session whose tasks see none but the session's own JARs."""
+def test_executors_of_their_own(published_file: PublishedCatalog, spark: SparkSession) -> None:
     make_small(published_file, 1000)
-    session = spark.newSession()
-    if isolated:
-        session.conf.set("spark.sql.artifact.isolation.enabled", "true")
-        session.conf.set("spark.sql.artifact.isolation.alwaysApplyClassloader", "true")
-    with penstock.attach(published_file.uri, spark=session) as lake:
+    with penstock.attach(published_file.uri, spark=spark) as lake:
         assert lake.table("t").read().selectExpr("sum(id)").first() == (499_500,)
 
 
