@@ -95,6 +95,10 @@ def test_files_of_another_bucket(
         lake.table("t").delete("id = 1")
     forget_buckets(monkeypatch)
     assert_same_tables(lake_on_s3, spark, "t", storage_options=bucket.options)
+    forget_buckets(monkeypatch)
+    with attached(lake_on_s3, spark, storage_options=bucket.options) as lake:
+        assert lake.table("t").rewrite_data_files(delete_threshold=0.0).count() == 1
+    assert_same_tables(lake_on_s3, spark, "t", storage_options=bucket.options)
 
 
 def forget_buckets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,9 @@ _MEANINGS = (
         "aws_region is wrong",
     ),
 )
+# To list a folder that is not there is one request, which is answered as any listing below the path; a HEAD gives no
+# reason for what it refuses.
+_NOTHING = "_penstock_nothing"
 # To list may be forbidden where to read is not.
 _FORBIDDEN = re.compile("ACCESS_DENIED|AccessDenied|HTTP status 403")
 
@@ -58,8 +61,8 @@ def _check_bucket(path: str, store: Store, options: StorageOptions) -> None:
     place = f"{store} at {access.endpoint or 'AWS'}"
     try:
         filesystem = s3_filesystem(access)
-        found = filesystem.get_file_info(fs.FileSelector(folder, allow_not_found=True))
-        if not found and filesystem.get_file_info(store.name).type == fs.FileType.NotFound:
+        filesystem.get_file_info(fs.FileSelector(f"{folder}/{_NOTHING}", allow_not_found=True))
+        if filesystem.get_file_info(store.name).type == fs.FileType.NotFound:
             raise NotFoundError(f"{place} cannot be reached: there is no bucket {store.name}")
     except OSError as error:
         if not _FORBIDDEN.search(str(error)):
