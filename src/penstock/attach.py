@@ -99,7 +99,8 @@ def attach(
         at = (lambda lake: lake.snapshot_at(snapshot_version, snapshot_time)) if pinned else None
         session = prepare(spark)
         if store_of(catalog.data_path) != store_of(data_path or ""):  # or it was prepared above
-            prepare_store(session, catalog.data_path, storage_options)
+            elsewhere = location.is_remote and store_kind(catalog.data_path) != store_kind(location.target)
+            prepare_store(session, catalog.data_path, None if elsewhere else storage_options)
         if location.is_remote and store_kind(location.target) == "http":  # it may name files by their addresses
             prepare_store(session, location.target, None)
         lake = Lake(Attachment(catalog, session, limit, read_only, retries, at))

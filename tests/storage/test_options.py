@@ -39,6 +39,7 @@ def test_names(given: dict[str, object]) -> None:
         ({"aws_region": ""}, "aws_region is no text"),
         ({"aws_region": None}, "aws_region is no text"),
         ({"aws_endpoint_url": "localhost:9000"}, "begin it with https"),
+        ({"aws_endpoint_url": "https://h/storage/v1/s3"}, "goes on after the host"),
         ({"aws_endpoint_url": "http://h", "aws_allow_http": False}, "aws_allow_http is false"),
         ({"aws_skip_signature": "maybe"}, "aws_skip_signature is true or false"),
     ],

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from penstock.errors import InvalidError
 from penstock.storage.stores import Store, store_of
@@ -83,6 +84,10 @@ class StorageOptions(Mapping[str, str]):
         endpoint = self.get("aws_endpoint_url", "")
         if endpoint and not endpoint.startswith(("http://", "https://")):
             raise InvalidError(f"aws_endpoint_url={endpoint!r} is no address: begin it with https:// or http://")
+        if urlsplit(endpoint).path.strip("/"):
+            raise InvalidError(
+                f"aws_endpoint_url={endpoint!r} goes on after the host; give the address of the server alone"
+            )
         if endpoint.startswith("http://") and self.get("aws_allow_http") == "false":
             raise InvalidError(f"aws_endpoint_url={endpoint!r} is not encrypted, and aws_allow_http is false")
         if endpoint.startswith("http://") and "aws_allow_http" not in self:
