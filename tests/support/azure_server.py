@@ -6,22 +6,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from base64 import b64encode
 from itertools import count
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 from penstock.spark.azure_packages import azure_packages
-from penstock.spark.s3_packages import hadoop_version
+from penstock.spark.hadoop import hadoop_version
 from penstock.storage.azure import AzureAccess, azure_filesystem
 from penstock.storage.options import StorageOptions
-from support.fetching import cache, fetch_jars
+from support.fetching import cache, fetch_jars, fetched_jars
 from support.servers import free_port
+from support.store_process import StoreProcess
 
 _PACKAGE = "azurite@3.35.0"
-_START_SECONDS = 60
 ACCOUNT, KEY = "penstocktests", b64encode(b"a key of the tests, of 64 bytes, as Azure has them, no more or...").decode()
 
 
@@ -32,7 +29,7 @@ def program() -> Path:
 
 def jars() -> list[str]:
     """What Spark needs to read Azure, which `make azure` fetches; none where it has not been run."""
-    return sorted(map(str, _jars_folder().glob("*.jar")))
+    return fetched_jars(_jars_folder())
 
 
 def _jars_folder() -> Path:
@@ -48,17 +45,15 @@ class AzureServer:
     """A private server of blobs on a port of the loopback, with one account."""
 
     def __init__(self) -> None:
-        self._directory = tempfile.mkdtemp(prefix="penstock-azure-")
-        port = free_port()
+        directory, port = Path(tempfile.mkdtemp(prefix="penstock-azure-")), free_port()
         self.endpoint = f"http://127.0.0.1:{port}/{ACCOUNT}"
         self._numbers = count(1)
-        self._process = subprocess.Popen(
-            [program(), "--blobPort", str(port), "--location", self._directory, "--silent", "--skipApiVersionCheck",
-             "--disableTelemetry"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            env={"AZURITE_ACCOUNTS": f"{ACCOUNT}:{KEY}", "PATH": _path()},
-        )  # fmt: skip
-        self._wait_until_ready()
+        command = [
+            program(), "--blobPort", str(port), "--location", directory, "--silent", "--skipApiVersionCheck",
+            "--disableTelemetry",
+        ]  # fmt: skip
+        variables = {"AZURITE_ACCOUNTS": f"{ACCOUNT}:{KEY}", "PATH": _path()}
+        self._process = StoreProcess(command, self.endpoint, directory, variables)
 
     def container(self) -> str:
         """Make an empty container and return its name."""
@@ -80,20 +75,7 @@ class AzureServer:
         return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={self.endpoint};"
 
     def stop(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        shutil.rmtree(self._directory, ignore_errors=True)
-
-    def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + _START_SECONDS
-        while self._process.poll() is None and time.monotonic() < deadline:
-            try:
-                urlopen(self.endpoint, timeout=5).close()
-            except HTTPError:  # it wants a signature
-                return
-            except OSError:
-                time.sleep(0.1)
-        raise RuntimeError("the server of blobs did not start")
+        self._process.stop()
 
 
 def _path() -> str:

@@ -14,6 +14,11 @@ def cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
 
 
+def fetched_jars(folder: Path) -> list[str]:
+    """The JARs of a folder; none where nothing was fetched into it."""
+    return sorted(map(str, folder.glob("*.jar")))
+
+
 def fetch_jars(settings: Mapping[str, str], folder: Path) -> None:
     """Let Spark fetch the packages that settings name, and keep them in a folder."""
     from pyspark.sql import SparkSession

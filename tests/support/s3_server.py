@@ -8,19 +8,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from itertools import count
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
-from penstock.spark.s3_packages import hadoop_version
-from support.fetching import cache, fetch_jars
+from penstock.spark.hadoop import hadoop_version
+from support.fetching import cache, fetch_jars, fetched_jars
 from support.reference import Reference
 from support.servers import free_port
+from support.store_process import StoreProcess
 
 _MODULE = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
-_START_SECONDS = 30
 KEY_ID, SECRET = "penstock-tests", "a/secret+of=the tests"
 
 
@@ -31,7 +28,7 @@ def program() -> Path:
 
 def jars() -> list[str]:
     """What Spark needs to read S3, which `make s3` fetches; none where it has not been run."""
-    return sorted(map(str, _jars_folder().glob("*.jar")))
+    return fetched_jars(_jars_folder())
 
 
 def _jars_folder() -> Path:
@@ -48,19 +45,18 @@ class S3Server:
     """A private S3 server on a port of the loopback; its objects are files in a directory."""
 
     def __init__(self) -> None:
-        self._directory = Path(tempfile.mkdtemp(prefix="penstock-s3-"))
-        self.objects, self.log = self._directory / "objects", self._directory / "access.log"
+        directory = Path(tempfile.mkdtemp(prefix="penstock-s3-"))
+        self.objects, self.log = directory / "objects", directory / "access.log"
         self.objects.mkdir()
-        users = self._directory / "users"
+        users = directory / "users"
         users.mkdir()
         self.endpoint = f"http://127.0.0.1:{free_port()}"
         self._numbers = count(1)
-        self._process = subprocess.Popen(
-            [program(), "--port", self.endpoint.removeprefix("http://"), "--access", KEY_ID, "--secret", SECRET,
-             "--access-log", self.log, "--iam-dir", users, "--quiet", "posix", self.objects],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        self._wait_until_ready()
+        command = [
+            program(), "--port", self.endpoint.removeprefix("http://"), "--access", KEY_ID, "--secret", SECRET,
+            "--access-log", self.log, "--iam-dir", users, "--quiet", "posix", self.objects,
+        ]  # fmt: skip
+        self._process = StoreProcess(command, self.endpoint, directory)
 
     def bucket(self) -> str:
         """Make an empty bucket and return its name."""
@@ -98,20 +94,7 @@ class S3Server:
         )  # fmt: skip
 
     def stop(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        shutil.rmtree(self._directory, ignore_errors=True)
-
-    def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + _START_SECONDS
-        while self._process.poll() is None and time.monotonic() < deadline:
-            try:
-                urlopen(self.endpoint, timeout=5).close()
-            except HTTPError:  # it wants a signature
-                return
-            except OSError:
-                time.sleep(0.05)
-        raise RuntimeError("the S3 server did not start")
+        self._process.stop()
 
 
 def add_secret(reference: Reference, server: S3Server, bucket: str) -> None:

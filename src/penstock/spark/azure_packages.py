@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.spark.s3_packages import hadoop_version
+from penstock.spark.hadoop import hadoop_version
 
 _PRESENT = (
     "com.microsoft.azure:*",

@@ -1,9 +1,12 @@
-"""Reaches the Hadoop of a session: its settings and the secrets among them."""
+"""Reaches the Hadoop of a session: its version, its settings and the secrets among them."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
+import pyspark
 from pyspark.sql import SparkSession
 
 from penstock.spark.java_classes import java_class
@@ -28,3 +31,12 @@ def secret_of(spark: SparkSession, *names: str) -> str | None:
 def is_class(spark: SparkSession, name: str) -> bool:
     """Whether the driver has a class."""
     return "JavaClass" in type(java_class(spark, name)).__name__
+
+
+def hadoop_version() -> str:
+    """The version of the Hadoop that the installed PySpark has."""
+    for jar in Path(pyspark.__file__).parent.glob("jars/hadoop-client-api-*.jar"):
+        found = re.search(r"hadoop-client-api-([\d.]+)\.jar", jar.name)
+        if found:
+            return found[1]
+    return "of an unknown version"

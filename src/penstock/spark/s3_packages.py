@@ -5,12 +5,8 @@ Hadoop asks for the whole SDK, in one JAR of 686 MB; these are 14 MB.
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
-import pyspark
-
 from penstock.errors import UnsupportedError
+from penstock.spark.hadoop import hadoop_version
 
 # Hadoop's version, with those of the SDK and of the accelerator that it is made for.
 _VERSIONS = {"3.4.2": ("2.29.52", "1.2.1"), "3.5.0": ("2.35.4", "1.3.1")}
@@ -50,12 +46,3 @@ def s3_packages() -> dict[str, str]:
     packages += [f"software.amazon.awssdk:{part}:{sdk}" for part in _SDK]
     packages += [f"software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:{accelerator}"]
     return {"spark.jars.packages": ",".join(packages), "spark.jars.excludes": ",".join(_PRESENT)}
-
-
-def hadoop_version() -> str:
-    """The version of the Hadoop that the installed PySpark has."""
-    for jar in Path(pyspark.__file__).parent.glob("jars/hadoop-client-api-*.jar"):
-        found = re.search(r"hadoop-client-api-([\d.]+)\.jar", jar.name)
-        if found:
-            return found[1]
-    return "of an unknown version"

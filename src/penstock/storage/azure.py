@@ -6,7 +6,6 @@ dfs.core.windows.net/path` (Hadoop) and `az://account.blob.core.windows.net/cont
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +14,8 @@ from urllib.parse import urlsplit
 from pyarrow import fs
 
 from penstock.errors import InvalidError
-from penstock.storage.options import StorageOptions, options_for
+from penstock.storage.duckdb_sql import duckdb_quoted
+from penstock.storage.options import StorageOptions, from_environment, options_for
 from penstock.storage.stores import split_path, store_of
 
 if TYPE_CHECKING:
@@ -129,10 +129,7 @@ def azure_access(path: str) -> AzureAccess:
 
 def in_environment() -> dict[str, str]:
     """The options that this process's environment holds."""
-    found = {
-        option: next((os.environ[name] for name in names if os.environ.get(name)), None)
-        for option, names in _VARIABLES.items()
-    }
+    found = {option: from_environment(names) for option, names in _VARIABLES.items()}
     return {option: value for option, value in found.items() if value}
 
 
@@ -170,13 +167,13 @@ def _duckdb_root(access: AzureAccess) -> str:
 def add_azure_secret(connection: duckdb.DuckDBPyConnection, access: AzureAccess) -> None:
     """Tell a DuckDB, which has its `azure` loaded, how to reach a container."""
     root = _duckdb_root(access)
-    name = "".join(letter if letter.isalnum() else f"_{ord(letter)}_" for letter in root)
     if access.key or access.sas_token:
         said, value = "CONNECTION_STRING ?", _connection_string(access)
     else:
         said, value = "PROVIDER credential_chain, ACCOUNT_NAME ?", access.account
     connection.execute(
-        f'CREATE OR REPLACE TEMPORARY SECRET "penstock_{name}" (TYPE azure, {said}, SCOPE ?)', [value, root]
+        f"CREATE OR REPLACE TEMPORARY SECRET {duckdb_quoted(f'penstock {root}')} (TYPE azure, {said}, SCOPE ?)",
+        [value, root],
     )
 
 

@@ -6,6 +6,7 @@ that this module makes shows a value.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -132,6 +133,11 @@ def _text(name: str, value: object) -> str:
     if not isinstance(value, str) or not value:
         raise InvalidError(f"the storage option {name} is no text, or an empty one")
     return value
+
+
+def from_environment(names: tuple[str, ...]) -> str | None:
+    """The first of these variables of this process's environment that says anything."""
+    return next((os.environ[name] for name in names if os.environ.get(name)), None)
 
 
 NONE = StorageOptions()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,8 @@ from urllib.parse import urlsplit
 from pyarrow import fs
 
 from penstock.errors import UnsupportedError
-from penstock.storage.options import StorageOptions, options_for
+from penstock.storage.duckdb_sql import duckdb_quoted
+from penstock.storage.options import StorageOptions, from_environment, options_for
 from penstock.storage.stores import store_kind, store_of
 
 if TYPE_CHECKING:
@@ -82,13 +82,9 @@ def s3_endpoint(path: str) -> str | None:
 
 def with_environment(options: StorageOptions) -> StorageOptions:
     """Options with what this process's environment says of the address; that of a worker need not say the same."""
-    found = {"aws_endpoint_url": _from_environment(_ENDPOINTS), "aws_region": _from_environment(_REGIONS)}
+    found = {"aws_endpoint_url": from_environment(_ENDPOINTS), "aws_region": from_environment(_REGIONS)}
     said = {name: value for name, value in found.items() if value is not None}
     return StorageOptions.of({**said, **options}) if said else options
-
-
-def _from_environment(names: tuple[str, ...]) -> str | None:
-    return next((os.environ[name] for name in names if os.environ.get(name)), None)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -125,11 +121,11 @@ def add_secret(connection: duckdb.DuckDBPyConnection, access: S3Access) -> None:
     }
     given = {name: value for name, value in said.items() if value is not None}
     parameters = ", ".join(f"{name} ?" for name in given)
-    name = "".join(letter if letter.isalnum() else f"_{ord(letter)}_" for letter in access.bucket)
-    for number, scheme in enumerate(("s3", "s3a", "s3n")):
+    for scheme in ("s3", "s3a", "s3n"):
+        scope = f"{scheme}://{access.bucket}/"
         connection.execute(
-            f'CREATE OR REPLACE TEMPORARY SECRET "penstock_{number}_{name}" (TYPE s3, {parameters}, SCOPE ?)',
-            [*given.values(), f"{scheme}://{access.bucket}/"],
+            f"CREATE OR REPLACE TEMPORARY SECRET {duckdb_quoted(f'penstock {scope}')} (TYPE s3, {parameters}, SCOPE ?)",
+            [*given.values(), scope],
         )
 
 
