@@ -21,8 +21,9 @@ def delete_all(paths: Collection[str]) -> list[bool]:
     if not paths:
         return []
     left: dict[str, str] = {}
-    with ThreadPoolExecutor(_THREADS) as pool, progress("deleted", len(paths)) as line:
-        for batch, failures in pool.map(_delete, _batches(paths)):
+    once = dict.fromkeys(paths)
+    with ThreadPoolExecutor(_THREADS) as pool, progress("deleted", len(once)) as line:
+        for batch, failures in pool.map(_delete, _batches(once)):
             left |= failures
             line.advance(len(batch))
     for path, why in left.items():

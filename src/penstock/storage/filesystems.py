@@ -52,7 +52,8 @@ def delete_file(path: str) -> None:
             raise OSError(why)
     elif is_file(path):
         filesystem, name = _located(path)
-        filesystem.delete_file(name)
+        with suppress(FileNotFoundError):  # another cleanup may have been faster
+            filesystem.delete_file(name)
 
 
 def is_file(path: str) -> bool:
