@@ -10,6 +10,7 @@ from duckdb_extensions import import_extension
 
 EXTENSIONS = ("ducklake", "sqlite_scanner", "postgres_scanner", "tpch")
 LINEITEM_FILES = 8
+TPCH = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
 
 
 def duck() -> duckdb.DuckDBPyConnection:
@@ -53,6 +54,21 @@ def lineitem_lake(directory: Path, scale: float) -> str:
         )
         connection.execute(f"INSERT INTO lake.daily FROM '{source}' WHERE year(l_shipdate) = 1995")
     return uri
+
+
+def tpch_lake(directory: Path, scale: float) -> str:
+    """The eight tables of TPC-H, made once."""
+    path = directory / f"tpch-tables-{scale}.sqlite"
+    if not path.exists():
+        with duck() as connection:
+            connection.execute(f"CALL dbgen(sf = {scale})")
+            connection.execute(
+                f"ATTACH 'ducklake:sqlite:{path}' AS lake (DATA_PATH '{directory}/tpch-tables-{scale}/',"
+                " DATA_INLINING_ROW_LIMIT 0)"
+            )
+            for table in TPCH:
+                connection.execute(f"CREATE TABLE lake.{table} AS FROM memory.{table}")
+    return f"ducklake:sqlite:{path}"
 
 
 def many_files_lake(uri: str, directory: Path, files: int) -> None:

@@ -6,8 +6,6 @@ a lake with a name, beside without. Ratios of medians over alternating runs in o
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import lakes
 from runs import medians, setting
 
@@ -28,23 +26,9 @@ QUERIES = {
 }
 
 
-def tpch_lake(directory: Path, scale: float) -> str:
-    path = directory / f"tpch-{scale}.sqlite"
-    if not path.exists():
-        with lakes.duck() as connection:
-            connection.execute(f"CALL dbgen(sf = {scale})")
-            connection.execute(
-                f"ATTACH 'ducklake:sqlite:{path}' AS lake (DATA_PATH '{directory}/tpch-{scale}/',"
-                " DATA_INLINING_ROW_LIMIT 0)"
-            )
-            for table in TABLES:
-                connection.execute(f"CREATE TABLE lake.{table} AS FROM memory.{table}")
-    return f"ducklake:sqlite:{path}"
-
-
 def main() -> None:
     with setting(__doc__, scale={"type": float, "default": 1}) as place:
-        uri, spark = tpch_lake(place.directory, place.options.scale), place.spark
+        uri, spark = lakes.tpch_lake(place.directory, place.options.scale), place.spark
         with penstock.attach(uri, name="bench", read_only=True, spark=spark) as lake:
 
             def by_read(query: str) -> object:
