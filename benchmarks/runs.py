@@ -53,11 +53,11 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def cpu_seconds() -> float:
-    """Of this process and all it started, those that have ended included."""
-    me = psutil.Process()
+def cpu_seconds(of: psutil.Process | None = None) -> float:
+    """Of a process (else this one) and all it started, those that have ended included."""
+    root = of or psutil.Process()
     used = 0.0
-    for process in (me, *me.children(recursive=True)):
+    for process in (root, *root.children(recursive=True)):
         try:
             times = process.cpu_times()
         except psutil.NoSuchProcess:
@@ -66,11 +66,12 @@ def cpu_seconds() -> float:
     return used
 
 
-def measured(call: Callable[[], object]) -> tuple[float, float]:
+def measured(call: Callable[[], object], of: psutil.Process | None = None) -> tuple[float, float]:
     """The seconds on the wall and of all processors."""
-    wall, cpu = time.perf_counter(), cpu_seconds()
+    cpu, wall = cpu_seconds(of), time.perf_counter()
     call()
-    return time.perf_counter() - wall, cpu_seconds() - cpu
+    taken = time.perf_counter() - wall
+    return taken, cpu_seconds(of) - cpu
 
 
 def medians(ways: Mapping[str, Callable[[], object]], runs: int) -> dict[str, float]:

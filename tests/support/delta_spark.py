@@ -18,6 +18,13 @@ from typing import IO, Any
 
 PYSPARK = "4.2.0"
 PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
+SETTINGS = {
+    "spark.jars.packages": PACKAGE,
+    # Spark has these itself, and they are most of the download.
+    "spark.jars.excludes": "org.apache.hadoop:hadoop-client-runtime,org.apache.hadoop:hadoop-client-api",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
 
 
 class DeltaSpark:
@@ -77,11 +84,7 @@ def _serve(replies: IO[str], more: dict[str, str]) -> None:
     from pyspark.sql import SparkSession
 
     settings: dict[str, Any] = {
-        "spark.jars.packages": PACKAGE,
-        # Spark has these itself, and they are most of the download.
-        "spark.jars.excludes": "org.apache.hadoop:hadoop-client-runtime,org.apache.hadoop:hadoop-client-api",
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        **SETTINGS,
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
