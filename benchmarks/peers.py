@@ -47,6 +47,8 @@ Q1, Q6 = (QUERIES[name].replace("{lineitem}", "{table}") for name in ("Q1", "Q6"
 COUNTS = "counts"  # a query that names every column
 CHECKED = "SELECT count(*), bit_xor(xxhash64({columns})), sum({number}) FROM {{table}}"
 
+Times = dict[tuple[str, str], tuple[float, float]]  # of a row and a system: seconds on the wall and of all processors
+
 
 @dataclass(frozen=True)
 class Work:
@@ -164,38 +166,36 @@ def agreed(title: str, answers: dict[str, Any]) -> None:
         raise AssertionError(f"different answers to {title}:\n{told}")
 
 
-def one_round(processes: Sequence[Process], rows: Sequence[str], files: Files) -> dict[tuple[str, str], Any]:
+def text_of(work: Work, columns: Sequence[str]) -> str:
+    """The query of a row; of a change, a checksum of all values."""
+    if work.query == COUNTS:
+        return f"SELECT {', '.join(f'count({name})' for name in columns)} FROM {{table}}"
+    if work.table == "few":
+        return CHECKED.format(columns="id, name, day, price", number="price")
+    return work.query or CHECKED.format(columns=", ".join(columns), number="l_quantity")
+
+
+def one_round(processes: Sequence[Process], rows: Sequence[str], files: Files) -> Times:
     """The times of each row of each system."""
-    columns: list[str] = []
-    for process in processes:
-        columns = process.ask("begin", str(files.source), str(files.changes))
-    counted = ", ".join(f"count({name})" for name in columns)
-    texts = {COUNTS: f"SELECT {counted} FROM {{table}}"}
-    of_lineitem = CHECKED.format(columns=", ".join(columns), number="l_quantity")
-    of_few = CHECKED.format(columns="id, name, day, price", number="price")
-    times, answers = {}, {}
+    times: Times = {}
+    columns, *_ = [process.ask("begin", str(files.source), str(files.changes)) for process in processes]
     for name in rows:
-        work = ROWS[name]
-        for process in processes:
-            asked = [work.change] if work.change else ["query", work.table, texts.get(work.query, work.query)]
-            answers[process.name], times[name, process.name] = process.timed(*asked)
+        work, text = ROWS[name], text_of(ROWS[name], columns)
+        asked = [work.change] if work.change else ["query", work.table, text]
+        done = {process.name: process.timed(*asked) for process in processes}
+        answers = {system: answer for system, (answer, _) in done.items()}
         if work.change:
-            text = of_few if work.table == "few" else of_lineitem
             answers = {process.name: process.ask("query", work.table, text) for process in processes}
         agreed(work.title, answers)
-        print(
-            work.title,
-            *(f"{process.name} {times[name, process.name][0]:.1f} s" for process in processes),
-            sep="  ",
-            file=sys.stderr,
-            flush=True,
-        )
+        times |= {(name, system): taken for system, (_, taken) in done.items()}
+        told = "  ".join(f"{system} {wall:.1f} s" for system, (_, (wall, _)) in done.items())
+        print(f"{work.title}: {told}", file=sys.stderr, flush=True)
     for process in processes:
         process.ask("end")
     return times
 
 
-def report(systems: Sequence[str], rows: Sequence[str], rounds: Sequence[dict[tuple[str, str], Any]]) -> None:
+def report(systems: Sequence[str], rows: Sequence[str], rounds: Sequence[Times]) -> None:
     """One table: seconds of each system, and ours over theirs."""
     pairs = [(mine, other) for mine in systems if mine in OURS for other in systems if other not in OURS]
     heads = ["work", "", *systems, *(f"{mine} / {other}" for mine, other in pairs)]
@@ -210,7 +210,7 @@ def report(systems: Sequence[str], rows: Sequence[str], rounds: Sequence[dict[tu
 
 def compare(options: argparse.Namespace, directory: Path, scratch: Path) -> None:
     rows, rounds = needed(options.only), []
-    tiny, files = made_files(directory, TINY), made_files(directory, options.scale)
+    tiny, files = (made_files(directory, scale) for scale in (TINY, options.scale if options.rounds else TINY))
     settings = SETTINGS | {"spark.driver.memory": options.memory}
     with started(options.systems, scratch, settings) as processes:
         one_round(processes, rows, tiny)
@@ -218,13 +218,14 @@ def compare(options: argparse.Namespace, directory: Path, scratch: Path) -> None
             first = number % len(processes)
             rounds.append(one_round(processes[first:] + processes[:first], rows, files))
             print(f"round {number + 1} of {options.rounds} is done", file=sys.stderr, flush=True)
-    report(options.systems, [name for name in rows if name in options.only], rounds)
+    if rounds:
+        report(options.systems, [name for name in rows if name in options.only], rounds)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5, help="none: only compare the answers, on a tiny table")
     parser.add_argument("--only", nargs="+", choices=ROWS, default=list(ROWS), metavar="ROW", help=" ".join(ROWS))
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=["penstock", "iceberg", "delta"])
     parser.add_argument("--memory", default="4g", help="of each driver")
