@@ -68,7 +68,7 @@ class Peer:
 
     def end(self) -> None:
         for name in ("lineitem", "few", "monthly"):
-            self.spark.sql(f"DROP TABLE {self.catalog}.{name} PURGE")
+            self.spark.sql(f"DROP TABLE {self.catalog}.{name}")
 
     def query(self, table: str, text: str) -> list[list[str]]:
         """The rows of a query with a {table}, as texts."""
