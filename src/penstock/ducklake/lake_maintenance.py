@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from penstock.ducklake.catalog.indexes import optimize_catalog
 from penstock.ducklake.catalog.snapshots import reserved_words
 from penstock.ducklake.lake_definition import LakeDefinition
 from penstock.ducklake.maintenance import compacted_tables, inlined_flush, old_files, orphaned_files, snapshot_expiry
@@ -21,6 +22,7 @@ _SNAPSHOTS = """snapshot_id long, snapshot_time timestamp, schema_version long, 
                 author string, commit_message string, commit_extra_info string"""
 _PATHS = "path string"
 _CHECKPOINT = "step string, things string, count long"
+_INDEXES = "table_name string, index_name string"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -225,6 +227,23 @@ class LakeMaintenance(LakeDefinition):
         """
         paths = orphaned_files.delete_orphaned_files(self._attachment, older_than, cleanup_all, dry_run)
         return self._frame([(path,) for path in paths], _PATHS)
+
+    def optimize_catalog(self) -> DataFrame:
+        """Makes the indexes in the catalog's database that lakes of very many files need.
+
+        Lakes that Penstock makes have them. Those that DuckDB made get them here, once; what is there already stays.
+        Readers go on meanwhile, writers wait for one index at a time. A catalog in a DuckDB file needs none.
+
+        Returns:
+            A row for each index that was made: table_name, index_name.
+
+        Raises:
+            CatalogError: This user may not make indexes.
+            InvalidError: The lake was attached read-only or at a snapshot, or the thread is inside a transaction.
+        """
+        self._attachment.check_changes_at_once("optimize_catalog")
+        made = optimize_catalog(self._attachment.catalog.database)
+        return self._frame([(index.table, index.name) for index in made], _INDEXES)
 
     def _snapshot_frame(self, snapshots: Sequence[Snapshot]) -> DataFrame:
         reserved = reserved_words()

@@ -12,6 +12,7 @@ from penstock.ducklake.catalog.catalog_tables import TABLES, CatalogTable
 from penstock.ducklake.catalog.creation import create_file, create_statement, has_lake
 from penstock.ducklake.catalog.databases import ConnectOptions, Database, Row, connect
 from penstock.ducklake.catalog.databases.server import ServerDatabase
+from penstock.ducklake.catalog.indexes import create_indexes
 from penstock.ducklake.catalog.inlined_copy import can_hold, copy_inlined, refuse_rows
 from penstock.ducklake.catalog.inlined_rows import InlinedTable, all_tables_of_inlined_rows, inlined_delete_name
 from penstock.ducklake.catalog.inlined_storage import create_inlined_deletes_sql, create_inlined_table_sql
@@ -199,6 +200,7 @@ class _Copy:
             with target.transaction():
                 _make_tables(target, statements, [])
                 self._copy_rows(target, fitting)
+                create_indexes(target)
             return
         with _dropped_on_failure(target) as made, target.turn():
             _make_tables(target, statements, made)

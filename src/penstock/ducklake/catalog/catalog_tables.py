@@ -1,4 +1,4 @@
-"""Lists the 28 tables of a DuckLake 1.0 catalog, with their columns."""
+"""Lists the 28 tables of a DuckLake 1.0 catalog with their columns, and the indexes that Penstock adds to them."""
 
 from __future__ import annotations
 
@@ -29,6 +29,15 @@ class CatalogTable:
     def column_names(self) -> tuple[str, ...]:
         """The names of its columns, in their order."""
         return tuple(column.name for column in self.columns)
+
+
+@dataclass(frozen=True)
+class CatalogIndex:
+    """An index of Penstock's on a catalog table. DuckLake itself has none but its primary keys."""
+
+    name: str
+    table: str
+    columns: tuple[str, ...]
 
 
 def _table(name: str, columns: str) -> CatalogTable:
@@ -153,3 +162,20 @@ TABLES = {
         ),
     )
 }
+
+# Numbers only: PostgreSQL refuses a row whose indexed text is long, and MySQL indexes no whole text. New files have the
+# greatest ids, so that their rows come to the end of an index that has a table's files in order.
+INDEXES = tuple(
+    CatalogIndex(f"penstock_{name}", f"ducklake_{table}", tuple(columns.split(", ")))
+    for name, table, columns in (
+        ("files_by_begin", "data_file", "table_id, begin_snapshot, end_snapshot, file_size_bytes"),
+        ("files_by_end", "data_file", "end_snapshot"),
+        ("deletes_by_file", "delete_file", "table_id, data_file_id"),
+        ("deletes_by_end", "delete_file", "end_snapshot"),
+        ("statistics_by_file", "file_column_stats", "table_id, data_file_id, column_id"),
+        ("variants_by_file", "file_variant_stats", "table_id, data_file_id"),
+        ("partitions_by_file", "file_partition_value", "table_id, data_file_id, partition_key_index"),
+        ("scheduled_by_file", "files_scheduled_for_deletion", "data_file_id"),
+        ("columns_by_table", "column", "table_id"),
+    )
+)

@@ -11,8 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
-from penstock.ducklake.catalog.catalog_tables import FORMAT_VERSION, TABLES, CatalogColumn, CatalogTable
+from penstock.ducklake.catalog.catalog_tables import FORMAT_VERSION, INDEXES, TABLES, CatalogColumn, CatalogTable
 from penstock.ducklake.catalog.databases import ConnectOptions, Database, Row, connect
+from penstock.ducklake.catalog.indexes import create_indexes
 from penstock.ducklake.catalog.location import Location
 from penstock.errors import AttachError, CatalogError, PenstockError
 from penstock.version import __version__
@@ -38,6 +39,7 @@ def create_lake(database: Database, data_path: str, encrypted: bool) -> None:
                 return
             if database.transactional_ddl:
                 _create_tables(database)
+                create_indexes(database)
             _insert_first_rows(database, data_path, encrypted)
     except CatalogError as error:
         if not has_lake(database):
@@ -88,9 +90,11 @@ def _create_tables(database: Database, condition: str = "") -> None:
 
 
 def create_statement(database: Database, table: CatalogTable, condition: str = "", *, exact: bool = False) -> str:
-    """The CREATE TABLE statement of a catalog table."""
-    columns = ", ".join(column_clause(database, column, exact=exact) for column in table.columns)
-    return f"CREATE TABLE {condition}{table.name} ({columns})"
+    """The CREATE TABLE statement of a catalog table; where it cannot be taken back, with the table's indexes."""
+    clauses = [column_clause(database, column, exact=exact) for column in table.columns]
+    if not database.transactional_ddl:  # so that no right but CREATE is needed, and no table is ever without
+        clauses += [f"KEY {one.name} ({', '.join(one.columns)})" for one in INDEXES if one.table == table.name]
+    return f"CREATE TABLE {condition}{table.name} ({', '.join(clauses)})"
 
 
 def column_clause(database: Database, column: CatalogColumn, *, exact: bool = False) -> str:

@@ -77,13 +77,10 @@ class _Expiry:
 
     def run(self) -> None:
         gone = self._gone_tables()
-        touched = self._schedule("ducklake_data_file", "data_file_id", gone)
-        touched |= self._schedule("ducklake_delete_file", "delete_file_id", gone)
-        for listed in id_lists(touched):
-            for table in FILE_DETAILS:
-                self._delete_without(table, "ducklake_data_file", "data_file_id", f"table_id IN ({listed})")
+        self._schedule("ducklake_data_file", "data_file_id", gone)
+        self._schedule("ducklake_delete_file", "delete_file_id", gone)
         for listed in id_lists(gone):
-            for table in _OF_TABLES:
+            for table in (*FILE_DETAILS, *_OF_TABLES):
                 self.database.execute(f"DELETE FROM {table} WHERE table_id IN ({listed})")
         self._delete_without("ducklake_name_mapping", "ducklake_column_mapping", "mapping_id")
         for table in _VERSIONED:
@@ -102,11 +99,10 @@ class _Expiry:
         for unseen in self._unseen():
             self.database.execute(f"DELETE FROM {table} WHERE {unseen}")
 
-    def _delete_without(self, table: str, owner: str, key: str, where: str = "1 = 1") -> None:
+    def _delete_without(self, table: str, owner: str, key: str) -> None:
         """Delete rows whose owner is gone."""
         self.database.execute(
-            f"""DELETE FROM {table}
-                WHERE {where} AND NOT EXISTS (SELECT 1 FROM {owner} o WHERE o.{key} = {table}.{key})"""
+            f"DELETE FROM {table} WHERE NOT EXISTS (SELECT 1 FROM {owner} o WHERE o.{key} = {table}.{key})"
         )
 
     def _gone_tables(self) -> set[int]:
@@ -118,24 +114,31 @@ class _Expiry:
         rows: dict[int, int] = dict(self.database.query(every.format("1 = 1"))) if unseen else {}
         return {table_id for table_id, count in unseen.items() if rows[table_id] == count}
 
-    def _schedule(self, table: str, key: str, gone: Collection[int]) -> set[int]:
-        """Schedule files that nobody sees and forget them. Returns the tables that they were of."""
+    def _schedule(self, table: str, key: str, gone: Collection[int]) -> None:
+        """Schedule files that nobody sees, and forget them with all that is known of them."""
         conditions = [*self._unseen(), *(f"table_id IN ({listed})" for listed in id_lists(gone))]
         if table == "ducklake_delete_file":
             conditions.append(
                 """NOT EXISTS (SELECT 1 FROM ducklake_data_file d
                                WHERE d.data_file_id = ducklake_delete_file.data_file_id)"""
             )
-        touched: set[int] = set()
         directories = stored_directories(self.database)
         for condition in conditions:
-            tables = {row[0] for row in self.database.query(f"SELECT DISTINCT table_id FROM {table} WHERE {condition}")}
-            for table_id in sorted(tables):
+            files: dict[int, list[int]] = {}
+            for table_id, file_id in self.database.query(f"SELECT table_id, {key} FROM {table} WHERE {condition}"):
+                files.setdefault(table_id, []).append(file_id)
+            for table_id in sorted(files):
                 self._schedule_of(table, key, table_id, condition, directories.get(table_id, StoredPath("", True)))
-            if tables:
+                if table == "ducklake_data_file" and table_id not in gone:
+                    self._delete_details(table_id, files[table_id])
+            if files:
                 self.database.execute(f"DELETE FROM {table} WHERE {condition}")
-            touched |= tables
-        return touched
+
+    def _delete_details(self, table_id: int, files: Collection[int]) -> None:
+        """Delete what is known of files, by their ids: others may be a thousand times as many."""
+        for listed in id_lists(files):
+            for table in FILE_DETAILS:
+                self.database.execute(f"DELETE FROM {table} WHERE table_id = {table_id} AND data_file_id IN ({listed})")
 
     def _schedule_of(self, table: str, key: str, table_id: int, condition: str, directory: StoredPath) -> None:
         now = datetime.now(UTC)

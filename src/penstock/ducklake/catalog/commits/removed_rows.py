@@ -33,7 +33,10 @@ class RemovedRows:
         database.execute(f"DELETE FROM {table} WHERE {self.where}")
 
 
-def removed_by_id(table: str, key: str, ids: Iterable[int], *, counted: bool = False) -> Iterator[RemovedRows]:
-    """Rows by their ids; `counted` where each id has one row, which has to be there."""
+def removed_by_id(
+    table: str, key: str, ids: Iterable[int], *, counted: bool = False, of: int | None = None
+) -> Iterator[RemovedRows]:
+    """Rows by their ids; `counted` where each id has one row, which has to be there. `of` a table, by whose index."""
+    owner = "" if of is None else f"table_id = {of} AND "
     for listed in id_lists(ids):
-        yield RemovedRows(table, f"{key} IN ({listed})", listed.count(",") + 1 if counted else None)
+        yield RemovedRows(table, f"{owner}{key} IN ({listed})", listed.count(",") + 1 if counted else None)

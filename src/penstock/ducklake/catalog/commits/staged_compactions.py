@@ -72,7 +72,7 @@ def stage_merge(
     ids = [file.id for file in sources]
     staging.removed.extend(removed_by_id("ducklake_data_file", "data_file_id", ids, counted=True))
     for name in FILE_DETAILS:
-        staging.removed.extend(removed_by_id(name, "data_file_id", ids))
+        staging.removed.extend(removed_by_id(name, "data_file_id", ids, of=table.id))
     _log(staging, "merge_adjacent", table.id)
 
 

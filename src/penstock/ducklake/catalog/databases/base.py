@@ -69,6 +69,7 @@ class Database(ABC):
     dialect: Dialect
     transactional_ddl = True
     fractional_seconds = True  # in the times of snapshots
+    uses_indexes = True  # that Penstock adds to the catalog's tables
     # What the driver raises.
     errors: tuple[type[Exception], ...]
     # The types of the catalog's tables that have another name here; and of those, where others than the extension's
@@ -76,6 +77,7 @@ class Database(ABC):
     column_types: ClassVar[Mapping[str, str]] = {}
     exact_types: ClassVar[Mapping[str, str]] = {}
 
+    _indexes_sql = ""
     # How the transactions of `consistent`, `transaction` and `scratch` begin.
     _snapshot_sql = "BEGIN"
     _commit_sql = "BEGIN"
@@ -302,6 +304,13 @@ class Database(ABC):
     def existing(self, names: Collection[str]) -> set[str]:
         """Those of some tables that exist, also where this user may not read them: to ask them is an error then."""
         return self.tables("ducklake_").intersection(names) if names else set()
+
+    def indexes(self) -> set[str]:
+        """The names of the indexes that the catalog's tables have."""
+        return {name for (name,) in self.query(self._indexes_sql)}
+
+    def refresh_planner(self) -> None:  # noqa: B027 - most databases plan without it
+        """Tell the database's planner how many rows there are by now."""
 
     @property
     def can_create_tables(self) -> bool:

@@ -40,6 +40,7 @@ class DuckdbDatabase(Database):
     engine = "duckdb"
     product = "DuckDB"
     dialect = DUCKDB
+    uses_indexes = False  # DuckDB scans faster than it keeps an index, which refuses rows that change twice at once
     errors = (duckdb.Error,)
 
     def __init__(self, location: Location, options: ConnectOptions) -> None:

@@ -59,6 +59,7 @@ class MysqlDatabase(ServerDatabase):
     transactional_ddl = fractional_seconds = False
     _snapshot_sql = _scratch_sql = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
     _commit_sql = "START TRANSACTION"
+    _indexes_sql = "SELECT DISTINCT index_name FROM information_schema.statistics WHERE table_schema = database()"
     errors = (pymysql.MySQLError,)
 
     def _connect(self, *, create: bool) -> None:

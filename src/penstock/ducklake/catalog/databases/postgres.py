@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from penstock.ducklake.catalog.catalog_tables import INDEXES
 from penstock.ducklake.catalog.databases.base import InlinedColumn, Row, percent_style, refuse_unknown
 from penstock.ducklake.catalog.databases.server import ServerDatabase
 from penstock.ducklake.catalog.dialects import POSTGRES
@@ -41,6 +42,7 @@ class PostgresDatabase(ServerDatabase):
     dialect = POSTGRES
     _snapshot_sql = _scratch_sql = "BEGIN ISOLATION LEVEL REPEATABLE READ"
     _commit_sql = "BEGIN ISOLATION LEVEL READ COMMITTED"
+    _indexes_sql = "SELECT indexname FROM pg_catalog.pg_indexes WHERE schemaname = current_schema()"
     errors = (psycopg.Error,)
 
     def _connect(self, *, create: bool) -> None:
@@ -145,6 +147,10 @@ class PostgresDatabase(ServerDatabase):
             f"and for tables that are made later, as the role that makes them, ALTER DEFAULT PRIVILEGES IN SCHEMA "
             f"{self._schema} GRANT {self._rights} ON TABLES TO {role}"
         )
+
+    def refresh_planner(self) -> None:
+        for table in sorted({index.table for index in INDEXES}):
+            self.execute(f"ANALYZE {table}")
 
     def _close(self) -> None:
         self._connection.close()

@@ -39,6 +39,7 @@ class SqliteDatabase(Database):
     column_types: ClassVar = {"boolean": "BIGINT", "timestamptz": "VARCHAR", "uuid": "VARCHAR"}
     # A reader that starts to write cannot wait for a writer that waits for its readers.
     _commit_sql = _scratch_sql = "BEGIN IMMEDIATE"
+    _indexes_sql = "SELECT name FROM sqlite_master WHERE type = 'index'"
     errors = (sqlite3.Error,)
 
     def __init__(self, location: Location, options: ConnectOptions) -> None:

@@ -1,0 +1,44 @@
+"""Gives the catalog's tables the indexes that large lakes need."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+from penstock.ducklake.catalog.catalog_tables import INDEXES, CatalogIndex
+from penstock.ducklake.catalog.databases import Database
+from penstock.errors import CatalogError
+
+
+def create_indexes(database: Database) -> None:
+    """Make all indexes, where a lake is made. A file of DuckDB's gets none: they make its changes dear."""
+    for index in INDEXES if database.uses_indexes else ():
+        _create(database, index)
+
+
+def optimize_catalog(database: Database) -> list[CatalogIndex]:
+    """Make the indexes that a lake lacks, and give them back. Those that are made stay where the next one fails."""
+    if not database.uses_indexes:
+        return []
+    try:
+        made = [index for index in INDEXES if _made(database, index)]
+        database.refresh_planner()
+    except CatalogError as error:
+        raise CatalogError(
+            f"the catalog's indexes cannot all be made, and the lake works as before: {error}. Indexes are made by the "
+            "user who owns the tables (PostgreSQL) or has the right INDEX (MySQL): call optimize_catalog as that one"
+        ) from error.__cause__
+    return made
+
+
+def _made(database: Database, index: CatalogIndex) -> bool:
+    """Whether the index was missing. Each is a transaction of its own, so that other writers wait for one only."""
+    with database.turn(), database.transaction() if database.transactional_ddl else nullcontext():
+        missing = index.name not in database.indexes()
+        if missing:
+            _create(database, index)
+    return missing
+
+
+def _create(database: Database, index: CatalogIndex) -> None:
+    columns = ", ".join(map(database.identifier, index.columns))
+    database.execute(f"CREATE INDEX {index.name} ON {index.table} ({columns})")
