@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog import objects
-from penstock.ducklake.catalog.visible_files import table_sizes
+from penstock.ducklake.catalog.table_files import table_sizes
 from penstock.ducklake.model.names import parse_table_name
 from penstock.ducklake.model.objects import Macro, MacroImplementation, Schema, View
 from penstock.ducklake.model.snapshots import Snapshot

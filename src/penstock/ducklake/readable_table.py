@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.ducklake.catalog.changed_files import snapshot_span
 from penstock.ducklake.catalog.snapshots import snapshot_from_time
-from penstock.ducklake.catalog.visible_files import listed_files
+from penstock.ducklake.catalog.table_files import listed_files
 from penstock.ducklake.model.snapshots import Snapshot, Version
 from penstock.ducklake.reading.change_feed import ChangeFeed, Feed
 from penstock.ducklake.reading.explain import explain

@@ -15,7 +15,8 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from penstock.ducklake.catalog import objects
 from penstock.ducklake.catalog.snapshots import snapshot_from_time
-from penstock.ducklake.catalog.visible_files import partitions_of_files, table_size
+from penstock.ducklake.catalog.table_files import table_size
+from penstock.ducklake.catalog.visible_files import partitions_of_files
 from penstock.ducklake.changing.merge_rows import Action, Case
 from penstock.ducklake.lake import DuckLake
 from penstock.ducklake.merge import Merge

@@ -52,6 +52,12 @@ class Dialect:
     text_bound = "?"
     real_bound = "?"
     exact_decimals = True
+    sorts_groups = False  # whether GROUP BY sorts all rows, instead of keeping a place for each group
+    fence = ""  # what keeps a subquery's expressions from being computed anew wherever they are used
+
+    def unindexed(self, column: str) -> str:
+        """A column whose index is not to be used, where the database would prefer it without knowing better."""
+        return column
 
     def matches(self, text: str, pattern: str) -> str:
         """Whether all of a text matches a regular expression."""
@@ -139,7 +145,12 @@ class SQLiteDialect(Dialect):
     """SQLite, which has no regular expressions, no decimals, and casts what it cannot read to 0."""
 
     exact_decimals = False
+    sorts_groups = True
+    fence = "LIMIT -1"
     _DIGITS = 20  # of the greatest uint64
+
+    def unindexed(self, column: str) -> str:
+        return f"+{column}"
 
     def integer(self, text: str) -> str:
         return f"CASE WHEN json_valid({text}) AND {text} NOT GLOB '*[^-0-9]*' THEN CAST({text} AS INTEGER) END"
@@ -178,6 +189,7 @@ class PostgresDialect(Dialect):
     """PostgreSQL, whose casts fail on what they cannot read: every number is a NUMERIC behind a pattern."""
 
     real_bound = "CAST(? AS NUMERIC)"
+    fence = "OFFSET 0"
     _LONGEST = 400  # characters of a number; the type itself allows 131072 digits, and then fails
 
     def matches(self, text: str, pattern: str) -> str:

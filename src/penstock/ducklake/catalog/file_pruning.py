@@ -3,18 +3,19 @@
 The conditions made here are true for data files which cannot hold one.
 
 A file is pruned only by what is known of it: rows of statistics or partition values that say so in a form that is
-understood. The catalog's tables have no indexes, so every condition is a scan of its own, none is run once a file.
+understood. Not every catalog has indexes, so every condition is a scan of its own, none is run once a file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import groupby
 from typing import Any
 
 from penstock.ducklake.catalog.bound_comparisons import Bound, Comparison, comparison
 from penstock.ducklake.catalog.dialects import Dialect
+from penstock.ducklake.catalog.file_zones import Ranges, ZoneSource, ZoneTest, in_ranges
 from penstock.partitioning import Bucket, Identity, PartitionField, PartitionSpec
 from penstock.partitioning.buckets import same_buckets
 from penstock.predicates.implication import And, ColumnIn, Implication, Nothing, Or, size, summary
@@ -34,6 +35,8 @@ class Condition:
 
     sql: str
     parameters: tuple[Any, ...] = ()
+    _: KW_ONLY
+    by_ids: bool = False  # whether it names the ids of few data files
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,12 @@ class FileFacts:
     table_id: int
     key: str
     partition_id: int | None = None
+    within: Ranges | None = None  # the ids of the data files that are asked for; all when None
 
     def files(self, rows: Condition) -> Condition:
         """The data files `d` that have such a row."""
-        where = f"table_id = ? AND data_file_id IS NOT NULL AND {rows.sql}"
+        some = "data_file_id IS NOT NULL" if self.within is None else in_ranges("data_file_id", self.within)
+        where = f"table_id = ? AND {some} AND {rows.sql}"
         sql = f"d.data_file_id IN (SELECT data_file_id FROM {self.table} WHERE {where})"
         parameters: tuple[Any, ...] = (self.table_id, *rows.parameters)
         if self.partition_id is None:
@@ -65,6 +70,7 @@ class Pruning(Condition):
     reason: str = ""
     source: FileFacts | None = None
     rows: Condition | None = None
+    zones: ZoneTest | None = None  # that excludes only files which are pruned
 
 
 def prunings(
@@ -74,12 +80,14 @@ def prunings(
     columns: Mapping[int, Column],
     dialect: Dialect,
     table: Callable[[str], str] = str,
+    within: Ranges | None = None,
 ) -> tuple[Pruning, ...]:
     """Every way to prune a table's files, one for each part of a conjunction and source of knowledge.
 
-    `columns` are the table's by id, nested ones too; `table` qualifies the name of a catalog table.
+    `columns` are the table's by id, nested ones too; `table` qualifies the name of a catalog table; `within` are the
+    ids of files that are asked for, if not all are: of others the conditions say nothing.
     """
-    planner = _PruningRules(table_id, specs, columns, dialect, table)
+    planner = _PruningRules(table_id, specs, columns, dialect, table, within)
     return tuple(planner.prunings(implication))
 
 
@@ -93,6 +101,14 @@ def keep_condition(prunings: Sequence[Pruning]) -> Condition:
     return _all(Condition(f"NOT ({one.sql})", one.parameters) for one in conditions)
 
 
+def kept_within(prunings: Sequence[Pruning], within: Ranges | None) -> Condition:
+    """The same, of files with certain ids only, if they are given."""
+    kept = keep_condition(prunings)
+    if within is None:
+        return kept
+    return Condition(f"({in_ranges('d.data_file_id', within)} AND {kept.sql})", kept.parameters, by_ids=True)
+
+
 class _PruningRules:
     """Makes the prunings of one table."""
 
@@ -103,13 +119,15 @@ class _PruningRules:
         columns: Mapping[int, Column],
         dialect: Dialect,
         table: Callable[[str], str],
+        within: Ranges | None,
     ) -> None:
         self.table_id = table_id
         self.specs = specs
         self.columns = columns
         self.dialect = dialect
         self.table = table
-        self.statistics = FileFacts(table("ducklake_file_column_stats"), table_id, "column_id")
+        self.within = within
+        self.statistics = FileFacts(table("ducklake_file_column_stats"), table_id, "column_id", within=within)
 
     def prunings(self, implication: Implication) -> Iterator[Pruning]:
         for part in implication.children if isinstance(implication, And) else (implication,):
@@ -129,21 +147,23 @@ class _PruningRules:
                     yield from self.partition(spec, field, wanted)
         rows = statistics_without(wanted.values, wanted.column.type, self.dialect)
         if rows is not None:
-            yield self.simple(f"statistics of {wanted.path}", self.statistics, wanted.column.id, rows)
+            test = self.statistics_test(wanted)
+            yield self.simple(f"statistics of {wanted.path}", self.statistics, wanted.column.id, rows, test)
 
     def partition(self, spec: PartitionSpec, field: PartitionField, wanted: ColumnIn) -> Iterator[Pruning]:
-        type = wanted.column.type
-        values = field.transform.project(wanted.values, type)
-        rows = None if values is None else value_without(values, field.transform.result(type), self.dialect)
-        if rows is None:
+        type = field.transform.result(wanted.column.type)
+        values = field.transform.project(wanted.values, wanted.column.type)
+        rows = None if values is None else value_without(values, type, self.dialect)
+        if values is None or rows is None:
             return
         trusted = [] if isinstance(field.transform, Identity) else [self.no_file_was_added()]
         if isinstance(field.transform, Bucket):
             trusted.append(self.always_hashed_alike(wanted.column))
         name = self.table("ducklake_file_partition_value")
-        source = FileFacts(name, self.table_id, "partition_key_index", spec.partition_id)
+        source = FileFacts(name, self.table_id, "partition_key_index", spec.partition_id, self.within)
         reason = f"partition {field.transform.describe(wanted.path)}"
-        yield self.simple(reason, source, field.key_index, _all([rows, *trusted]))
+        test = None if trusted else self.partition_test(source, field.key_index, values, type)
+        yield self.simple(reason, source, field.key_index, _all([rows, *trusted]), test)
 
     def no_file_was_added(self) -> Condition:
         """The condition that no file of the table was added by its path.
@@ -163,10 +183,36 @@ class _PruningRules:
         sql = f"(SELECT COUNT(*) FROM {self.table('ducklake_column')} WHERE {other}) = 0"
         return Condition(sql, (self.table_id, column.id, *types))
 
-    def simple(self, reason: str, source: FileFacts, key: int, rows: Condition) -> Pruning:
+    def simple(self, reason: str, source: FileFacts, key: int, rows: Condition, zones: ZoneTest | None) -> Pruning:
         keyed = Condition(f"({source.key} = ? AND {rows.sql})", (key, *rows.parameters))
         files = source.files(keyed)
-        return Pruning(files.sql, files.parameters, reason, source, keyed)
+        return Pruning(files.sql, files.parameters, reason, source, keyed, zones)
+
+    def statistics_test(self, wanted: ColumnIn) -> ZoneTest | None:
+        """What `statistics_without` says of single files, for many."""
+        compared = comparison(wanted.column.type, self.dialect)
+        if compared is None or len(compared.readings) != 1:
+            return None
+        [reading] = compared.readings
+        source = ZoneSource(
+            self.statistics.table, self.table_id, f"s.column_id = {wanted.column.id}",
+            reading("s.min_value"), reading("s.max_value"), "s.value_count = 0 AND s.null_count > 0",
+            "CASE WHEN s.null_count = 0 THEN 0 ELSE 1 END", "CASE WHEN s.contains_nan = FALSE THEN 0 ELSE 1 END",
+        )  # fmt: skip
+        return ZoneTest(source, wanted.values.coarsened(_MOST_INTERVALS), compared)
+
+    def partition_test(self, of: FileFacts, key: int, values: ValueSet, type: Type) -> ZoneTest | None:
+        """What `value_without` says of single files, for many."""
+        compared = comparison(type, self.dialect)
+        if compared is None or len(compared.readings) != 1:
+            return None
+        value = compared.readings[0]("s.partition_value")
+        is_null = "s.partition_value IS NULL"
+        source = ZoneSource(
+            of.table, self.table_id, f"s.partition_key_index = {key}", value, value, is_null,
+            f"CASE WHEN {is_null} THEN 1 ELSE 0 END", "0", of.partition_id,
+        )  # fmt: skip
+        return ZoneTest(source, values.coarsened(_MOST_INTERVALS), compared)
 
     def alternatives(self, either: Or) -> Iterator[Pruning]:
         """A file is pruned where every alternative is excluded, by whatever excludes it."""

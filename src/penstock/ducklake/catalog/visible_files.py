@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from penstock.ducklake.catalog.databases import Database
-from penstock.ducklake.catalog.file_pruning import Condition
+from penstock.ducklake.catalog.file_pruning import Condition, Pruning
+from penstock.ducklake.catalog.file_zones import Ranges, zones_of
 from penstock.ducklake.catalog.inlined_rows import inlined_rows
+from penstock.ducklake.catalog.remembered_answers import Moment
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.model.files import DataFile, DeleteFile, DeleteKind, FileGroup, MappedField
 from penstock.ducklake.model.objects import ColumnVersion
@@ -24,6 +26,9 @@ from penstock.storage.paths import resolve
 from penstock.storage.stores import split_path
 
 EVERY_FILE = Condition("1 = 1", ())
+MANY_FILES = 10_000  # from which on answers are remembered
+# The traits of a group but its mapping, as one number.
+_KIND = "foreign_file + 2 * partial + 4 * deleted + 8 * unknown + 16 * era"
 # Types that Spark reads out of a shredded variant.
 _SHREDDED_FOR_SPARK = (
     "boolean", "int8", "int16", "int32", "int64", "float32", "float64", "varchar", "blob", "date", "timestamp",
@@ -54,6 +59,7 @@ class FileScope:
     inlined_deletes: str | None = None
     has_variants: bool = False
     milliseconds: tuple[int, ...] = ()  # the columns and fields that files may hold as milliseconds
+    seen_time: datetime | None = field(default=None, compare=False)  # of the snapshot that was seen
 
     @property
     def version(self) -> int:
@@ -61,16 +67,29 @@ class FileScope:
         return self.at.version
 
     def groups(self) -> list[FileGroup]:
-        """The kinds of files that the snapshot shows."""
+        """The kinds of files that the snapshot shows. Those of a large table are looked for once a snapshot."""
+        if self.seen_time is None or self.at.own is not None:
+            return self._groups()
+        moment = Moment(self.seen_snapshot, self.seen_time)
+        return self.database.answers.answer(self, moment, self._groups, _are_many)
+
+    def _groups(self) -> list[FileGroup]:
         traits, parameters = self._traits()
-        sql = f"""SELECT mapping_id, foreign_file, partial, deleted, era, count(*), sum(size), unknown
-                  FROM (SELECT d.mapping_id AS mapping_id, d.file_size_bytes AS size, {traits}
-                        FROM ducklake_data_file d WHERE {self._shown()}) files
-                  GROUP BY mapping_id, foreign_file, partial, deleted, era, unknown ORDER BY 1, 2, 3, 4, 5, 8"""
-        rows = self.database.query(sql, [*parameters, *self._shown_parameters()])
-        return [
-            FileGroup(r[0], bool(r[1]), bool(r[2]), bool(r[3]), r[4], r[5], int(r[6] or 0), bool(r[7])) for r in rows
-        ]
+        dialect = self.database.dialect
+        files = f"""(SELECT d.mapping_id AS mapping_id, d.file_size_bytes AS size, {traits}
+                     FROM ducklake_data_file d WHERE {self._shown()} {dialect.fence if dialect.sorts_groups else ""}
+                    ) files"""
+        given = [*parameters, *self._shown_parameters()]
+        if dialect.sorts_groups:  # most tables have one kind of files, and to see that takes no sorting
+            sql = f"""SELECT min(kind), max(kind), count(*), sum(size), count(mapping_id), max(mapping_id)
+                      FROM (SELECT size, mapping_id, {_KIND} AS kind FROM {files}) kinds"""
+            [(least, greatest, count, size, mapped, mapping_id)] = self.database.query(sql, given)
+            if not count or (least == greatest and not mapped):
+                return [_group(mapping_id, least, count, size)] if count else []
+        sql = f"""SELECT mapping_id, {_KIND}, count(*), sum(size) FROM {files}
+                  GROUP BY mapping_id, foreign_file, partial, deleted, era, unknown
+                  ORDER BY 1, foreign_file, partial, deleted, era, unknown"""
+        return [_group(*row) for row in self.database.query(sql, given)]
 
     def has_relative_files(self) -> bool:
         """Whether some file is found by the table's path."""
@@ -98,21 +117,24 @@ class FileScope:
             rows = self.database.query(
                 f"""SELECT d.data_file_id, d.path, d.path_is_relative, coalesce(d.file_size_bytes, 0), d.row_id_start,
                            d.begin_snapshot, d.encryption_key, {self._changed_in()}
-                    FROM ducklake_data_file d WHERE {self._shown()} AND {where} AND {keep.sql}""",
+                    FROM ducklake_data_file d WHERE {self._shown(keep)} AND {where} AND {keep.sql}""",
                 [*self._shown_parameters(), *parameters, *keep.parameters],
             )
         return [DataFile(r[0], resolve(self.table_path, r[1], bool(r[2])), *r[3:]) for r in rows]
 
-    def count(self, group: FileGroup, conditions: Sequence[Condition]) -> list[int]:
-        """For how many of a group's files each condition is true."""
-        where, members = self._members(group)
-        sums = ", ".join(f"sum(CASE WHEN {condition.sql} THEN 1 ELSE 0 END)" for condition in conditions)
-        parameters = [value for condition in conditions for value in condition.parameters]
-        row = self.database.query(
-            f"SELECT {sums} FROM ducklake_data_file d WHERE {self._shown()} AND {where}",
-            [*parameters, *self._shown_parameters(), *members],
-        )[0]
-        return [int(value or 0) for value in row]
+    def count(self, group: FileGroup, keep: Condition) -> int:
+        """How many of a group's files a condition keeps."""
+        where, parameters = self._members(group)
+        sql = f"SELECT count(*) FROM ducklake_data_file d WHERE {self._shown(keep)} AND {where} AND {keep.sql}"
+        count: int = self.database.value(sql, [*self._shown_parameters(), *parameters, *keep.parameters])
+        return count
+
+    def zones_left(self, group: FileGroup, prunings: Sequence[Pruning]) -> Ranges | None:
+        """The ids of files that are left by what is known of many files at once; None where that is nothing."""
+        tests = [pruning.zones for pruning in prunings if pruning.zones is not None]
+        if not tests or group.file_count < MANY_FILES or self.seen_time is None or self.at.own is not None:
+            return None
+        return zones_of(self.database).kept(tests, Moment(self.seen_snapshot, self.seen_time), self.next_file_id)
 
     def delete_kinds(self, group: FileGroup) -> list[DeleteKind]:
         """The kinds of delete files that a group's files have."""
@@ -181,16 +203,18 @@ class FileScope:
         merged = any(_replaces_files(text, self.table_id) for text in snapshots.values())
         # Of snapshots that were expired nobody knows what they did.
         all_known = len(snapshots) == max(snapshots, default=self.seen_snapshot) - self.seen_snapshot
-        if merged or not (all_known or self.count(group, [EVERY_FILE]) == [group.file_count]):
+        if merged or not (all_known or self.count(group, EVERY_FILE) == group.file_count):
             raise self._stale("the table's files were replaced")
 
     def _stale(self, event: str) -> PenstockError:
         """The error of a scan that cannot be run any more."""
         return StaleReadError(f"{event} since this DataFrame was made; call {self.made_by} again")
 
-    def _shown(self) -> str:
+    def _shown(self, keep: Condition = EVERY_FILE) -> str:
+        """The data files that the scope is of, for a query of those that a condition keeps."""
         known = "d.data_file_id < ?" + (f" OR d.begin_snapshot = {self.at.own}" if self.at.own else "")
-        return f"d.table_id = ? AND {self._chosen()} AND ({known})"
+        table = self.database.dialect.unindexed("d.table_id") if keep.by_ids else "d.table_id"
+        return f"{table} = ? AND {self._chosen()} AND ({known})"
 
     def _needed(self) -> tuple[int, ...]:
         return (self.version,)
@@ -293,6 +317,15 @@ class TargetFiles(FileScope):
         return ConflictError(f"{event} by another writer while rows of them were changed; repeat what you did")
 
 
+def _group(mapping_id: int | None, kind: int, count: int, size: int | None) -> FileGroup:
+    foreign, partial, deleted, unknown = (bool(kind & bit) for bit in (1, 2, 4, 8))
+    return FileGroup(mapping_id, foreign, partial, deleted, kind >> 4, count, int(size or 0), unknown)
+
+
+def _are_many(groups: Sequence[FileGroup]) -> bool:
+    return sum(group.file_count for group in groups) >= MANY_FILES
+
+
 def _replaces_files(changes: str | None, table_id: int) -> bool:
     kinds = {change.kind for change in parse_changes(changes) if change.value == str(table_id)}
     # A second delete is noted as a merge too, but its delete files tell the same of older snapshots as those before.
@@ -307,16 +340,6 @@ def name_mapping(database: Database, mapping_id: int) -> list[MappedField]:
         [mapping_id],
     )
     return [MappedField(r[0], r[1], r[2], r[3], bool(r[4])) for r in rows]
-
-
-def table_sizes(database: Database, at: At) -> dict[int, tuple[int, int, int, int]]:
-    """For each table: the number and bytes of its data files and of its delete files."""
-    sizes: dict[int, list[int]] = {}
-    for place, table in ((0, "ducklake_data_file"), (2, "ducklake_delete_file")):
-        sql = f"SELECT table_id, count(*), sum(file_size_bytes) FROM {table} WHERE {at.visible()} GROUP BY table_id"
-        for table_id, count, size in database.query(sql):
-            sizes.setdefault(table_id, [0, 0, 0, 0])[place : place + 2] = [count, int(size)]
-    return {table_id: (row[0], row[1], row[2], row[3]) for table_id, row in sizes.items()}
 
 
 def partitions_of_files(
@@ -334,32 +357,3 @@ def partitions_of_files(
         found.setdefault(file, {})[place] = value
     places = [field.key_index for field in spec.fields]
     return {file: tuple(values.get(place) for place in places) for file, values in found.items()}
-
-
-def table_size(database: Database, at: At, table_id: int) -> tuple[int, int]:
-    """The rows and bytes of a table's data files; deleted rows still count, and rows of the catalog do not."""
-    sql = f"""SELECT coalesce(sum(record_count), 0), coalesce(sum(file_size_bytes), 0)
-              FROM ducklake_data_file WHERE table_id = ? AND {at.visible()}"""
-    [(rows, size)] = database.query(sql, [table_id])
-    return int(rows), int(size)
-
-
-def listed_files(database: Database, table_id: int, table_path: str, at: At) -> list[tuple[Any, ...]]:
-    """Every data file of a table with its delete file, as the extension's `ducklake_list_files` gives them."""
-    rows = database.query(
-        f"""SELECT d.path, d.path_is_relative, d.file_size_bytes, d.footer_size, d.encryption_key,
-                   x.path, x.path_is_relative, x.file_size_bytes, x.footer_size, x.encryption_key
-            FROM ducklake_data_file d
-            LEFT JOIN (SELECT * FROM ducklake_delete_file WHERE table_id = ? AND {at.visible()}) x
-              ON x.data_file_id = d.data_file_id
-            WHERE d.table_id = ? AND {at.visible("d")} ORDER BY d.file_order, d.data_file_id""",
-        [table_id, table_id],
-    )
-    return [(*_listed(table_path, row[:5]), *_listed(table_path, row[5:])) for row in rows]
-
-
-def _listed(table_path: str, row: Sequence[Any]) -> tuple[Any, ...]:
-    path, is_relative, size, footer_size, key = row
-    if path is None:
-        return (None, None, None, None)
-    return (resolve(table_path, path, bool(is_relative)), size, footer_size, b64decode(key) if key else None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from penstock.ducklake.catalog.file_pruning import Condition, keep_condition
 from penstock.ducklake.model.files import FileGroup
 from penstock.ducklake.reading.pushed_filters import pushed_filters
 from penstock.ducklake.reading.table_scan import TableContents, TableScan
@@ -28,7 +27,4 @@ def explain(scan: TableScan, contents: TableContents, predicate: str) -> Explana
 
 def _group(scan: TableScan, group: FileGroup, contents: TableContents, predicate: str) -> tuple[int, dict[str, int]]:
     planner, filters = pushed_filters(scan, group, contents, predicate)[0]
-    prunings = planner.prunings(filters)
-    conditions = [keep_condition(prunings), *(Condition(pruning.sql, pruning.parameters) for pruning in prunings)]
-    kept, *counts = scan.scope.count(group, conditions)
-    return kept, dict(zip((pruning.reason for pruning in prunings), counts, strict=True))
+    return planner.counts(filters)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.ducklake.catalog.file_pruning import Condition, Pruning, keep_condition, prunings
+from penstock.ducklake.catalog.file_pruning import Condition, Pruning, kept_within, prunings
+from penstock.ducklake.catalog.file_zones import Ranges
 from penstock.ducklake.catalog.visible_files import FileScope
 from penstock.ducklake.model.files import DataFile, FileGroup
 from penstock.partitioning import PartitionSpec
@@ -47,15 +48,29 @@ class FilePlanner:
 
     def keep(self, filters: str) -> Condition:
         """The condition that is true for the data files that can hold a row that passes the filters."""
-        return keep_condition(self.prunings(filters))
+        found = self.prunings(filters)
+        within = self.scope.zones_left(self.group, found)
+        return kept_within(found if within is None else self.prunings(filters, within), within)
 
-    def prunings(self, filters: str) -> tuple[Pruning, ...]:
-        """The reasons that the filters give to leave files out."""
+    def counts(self, filters: str) -> tuple[int, dict[str, int]]:
+        """How many files can hold a row that passes the filters, and how many each reason alone leaves out."""
+        kept = self.scope.count(self.group, self.keep(filters))
+        found = self.prunings(filters)
+        pruned = {}
+        for number, pruning in enumerate(found):
+            within = self.scope.zones_left(self.group, [pruning])
+            ways = found if within is None else self.prunings(filters, within)
+            left = self.scope.count(self.group, kept_within([ways[number]], within))
+            pruned[pruning.reason] = max(0, self.group.file_count - left)
+        return kept, pruned
+
+    def prunings(self, filters: str, within: Ranges | None = None) -> tuple[Pruning, ...]:
+        """The reasons that the filters give to leave files out; of some files only, if their ids are given."""
         each = [json.dumps(_with_own_names(item, self.columns, self.names)) for item in json.loads(filters)]
         by_id = {item.id: item for column in self.columns for item in column.walk()}
         clear = [column for column in self.columns if column.id not in self.opaque]
         implication = implied_by(each, clear)
-        return prunings(implication, self.scope.table_id, self.specs, by_id, self.scope.database.dialect)
+        return prunings(implication, self.scope.table_id, self.specs, by_id, self.scope.database.dialect, within=within)
 
 
 def _with_own_names(node: Any, columns: Sequence[Column], names: Mapping[int, str]) -> Any:

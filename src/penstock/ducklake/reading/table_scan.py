@@ -387,7 +387,7 @@ def table_scan(
     latest = latest_snapshot(database)
     scope = (TargetFiles if addresses else FileScope)(
         database, table.id, table.path, shown.at, latest.id, latest.next_file_id, layout.eras,
-        inlined_delete_table(database, table.id), layout.has_variants, layout.milliseconds,
+        inlined_delete_table(database, table.id), layout.has_variants, layout.milliseconds, latest.time,
     )  # fmt: skip
     return TableScan(
         attachment.spark, scope, layout, partition_specs(database, table.id), table.full_name,

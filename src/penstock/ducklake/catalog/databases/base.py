@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from penstock.ducklake.catalog.dialects import Dialect
 from penstock.ducklake.catalog.location import Location
+from penstock.ducklake.catalog.remembered_answers import RememberedAnswers
 from penstock.errors import AttachError, CatalogError
 from penstock.schema.columns import Column
 from penstock.storage.duckdb_files import duckdb_cursor
@@ -90,6 +91,7 @@ class Database(ABC):
         self._in_transaction = False
         self._unfinished = False  # whether a transaction may be open whose end nobody has heard of
         self._made_schema: str | None = None  # by opening the database
+        self.answers = RememberedAnswers()
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """All rows of a query."""

@@ -1,0 +1,210 @@
+"""Keeps the bounds of many files together, so that a query of a large table looks at few of them one by one.
+
+A zone is a thousand data files, by their ids. What the catalog says of a file's values never changes, and new files get
+greater ids: what was found of a zone stays true. It tells less after some of its files are gone, but nothing wrong.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from penstock.ducklake.catalog.bound_comparisons import Bound, Comparison
+from penstock.ducklake.catalog.databases import Database, Row
+from penstock.ducklake.catalog.remembered_answers import Moment
+from penstock.predicates.values import Interval, ValueSet
+
+ZONE = 1000
+_MOST_SOURCES = 64
+_MOST_RANGES = 64
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+Ranges = tuple[tuple[int, int | None], ...]  # of ids, each without its end; the last may have none
+
+
+def in_ranges(column: str, ranges: Ranges) -> str:
+    """SQL that is true for ids in some of the ranges."""
+    parts = (f"{column} >= {first}" + ("" if end is None else f" AND {column} < {end}") for first, end in ranges)
+    return "(" + " OR ".join(f"({part})" for part in parts) + ")"
+
+
+@dataclass(frozen=True)
+class ZoneSource:
+    """Rows `s` of a catalog table that tell the bounds of a table's files, in SQL: one a file, by a key.
+
+    Rows that are `empty` have no bounds because the file has no values. `partition` is the partitioning of files that
+    have such rows, where they are partition values.
+    """
+
+    table: str
+    table_id: int
+    key: str
+    least: str
+    greatest: str
+    empty: str
+    nulls: str
+    nans: str
+    partition: int | None = None
+
+    def zones(self, database: Database, first: int, end: int) -> list[Zone]:
+        """The zones of files with ids from `first` to `end`. One without files of the table is left out."""
+        other = "0" if self.partition is None else f"CASE WHEN d.partition_id = {self.partition} THEN 0 ELSE 1 END"
+        sql = f"""SELECT zone, count(told) - count(*), sum(bounded), count(least), count(greatest), min(least),
+                         max(greatest), sum(nulls), sum(nans), sum(other)
+                  FROM (SELECT d.data_file_id - d.data_file_id % {ZONE} AS zone, s.data_file_id AS told,
+                               CASE WHEN {self.empty} THEN 0 ELSE 1 END AS bounded,
+                               CASE WHEN {self.empty} THEN NULL ELSE {self.least} END AS least,
+                               CASE WHEN {self.empty} THEN NULL ELSE {self.greatest} END AS greatest,
+                               {self.nulls} AS nulls, {self.nans} AS nans, {other} AS other
+                        FROM ducklake_data_file d LEFT JOIN {self.table} s
+                          ON s.table_id = d.table_id AND s.data_file_id = d.data_file_id AND {self.key}
+                        WHERE d.table_id = {self.table_id} AND d.data_file_id >= {first} AND d.data_file_id < {end}
+                        {database.dialect.fence}) files
+                  GROUP BY zone ORDER BY zone"""
+        return [_zone(row) for row in database.query(sql)]
+
+
+@dataclass(frozen=True)
+class Zone:
+    """What is known of the files of a zone; the bounds are None where no file has values."""
+
+    first: int
+    is_known: bool  # of every file
+    knows_least: bool
+    knows_greatest: bool
+    least: Any
+    greatest: Any
+    nulls: bool
+    nans: bool
+
+
+def _zone(row: Row) -> Zone:
+    first, untold, bounded, leasts, greatests, least, greatest, nulls, nans, others = row
+    known = untold == 0 and others == 0
+    return Zone(first, known, leasts == bounded, greatests == bounded, least, greatest, bool(nulls), bool(nans))
+
+
+@dataclass(frozen=True)
+class ZoneTest:
+    """A source, and the values that are wanted: a zone without any of them need not be looked at."""
+
+    source: ZoneSource
+    values: ValueSet
+    compared: Comparison
+
+    def excludes(self, zone: Zone) -> bool:
+        """Whether each file of the zone is known to have none of the values."""
+        if not zone.is_known or (self.values.null and zone.nulls) or (self.values.nan and zone.nans):
+            return False
+        return all(self._apart(zone, one) for one in self.values.intervals)
+
+    def _apart(self, zone: Zone, one: Interval) -> bool:
+        below = None if one.low is None else self.compared.below(one.low)
+        beyond = None if one.high is None else self.compared.beyond(one.high)
+        return (zone.knows_greatest and _holds(zone.greatest, below)) or (
+            zone.knows_least and _holds(zone.least, beyond)
+        )
+
+
+def _holds(value: Any, bound: Bound | None) -> bool:
+    """Whether a bound holds for a value as the database gives it; none is needed where no file has values."""
+    if bound is None:
+        return False
+    if value is None:
+        return True
+    parameter = bound.parameter
+    if isinstance(value, bytes) and isinstance(parameter, str):
+        parameter = parameter.encode()
+    elif isinstance(value, Decimal) and isinstance(parameter, str):
+        parameter = Decimal(parameter)
+    elif isinstance(value, str | bytes) != isinstance(parameter, str | bytes):
+        return False
+    return _OPERATORS[bound.operator](value, parameter)
+
+
+@dataclass
+class _Known:
+    """The zones of a source, of files with ids below `end`; none before it is asked for again."""
+
+    zones: list[Zone] = field(default_factory=list)
+    end: int = 0
+
+
+@dataclass
+class FileZones:
+    """The zones of a catalog that were asked for. Each call takes the database's lock, which guards them too."""
+
+    database: Database
+    _moment: Moment | None = None  # when they were true
+    _known: dict[ZoneSource, _Known] = field(default_factory=dict)
+
+    def kept(self, tests: Sequence[ZoneTest], moment: Moment, next_file_id: int) -> Ranges | None:
+        """The ids of files that the tests leave; None where that is not known, or would be many ranges.
+
+        At the moment all ids below `next_file_id` were given. The first question for a source is not answered: to find
+        its zones takes longer than to look at its files once.
+        """
+        with self.database.consistent():
+            self._forget_another_catalog()
+            known = [test for test in tests if self._was_asked_for(test.source)]
+            if not known:
+                return None
+            for test in known:
+                self._extend(test.source, next_file_id - next_file_id % ZONE)
+            if self._moment is None or moment.snapshot > self._moment.snapshot:
+                self._moment = moment
+            return self._left(known)
+
+    def _forget_another_catalog(self) -> None:
+        """A catalog may be put back to an older state, and go on from there: its files are others then."""
+        if self._moment is None:
+            return
+        sql = "SELECT snapshot_time FROM ducklake_snapshot WHERE snapshot_id = ?"
+        times = self.database.query(sql, [self._moment.snapshot])
+        if [self.database.time(time) for (time,) in times] != [self._moment.time]:
+            self._moment, self._known = None, {}
+
+    def _was_asked_for(self, source: ZoneSource) -> bool:
+        if source in self._known:
+            return True
+        if len(self._known) >= _MOST_SOURCES:
+            self._known = {}
+        self._known[source] = _Known()
+        return False
+
+    def _extend(self, source: ZoneSource, end: int) -> None:
+        known = self._known[source]
+        if known.end < end:
+            known.zones.extend(source.zones(self.database, known.end, end))
+            known.end = end
+
+    def _left(self, tests: Sequence[ZoneTest]) -> Ranges | None:
+        end = min(self._known[test.source].end for test in tests)
+        left = (
+            {zone.first for zone in self._known[test.source].zones if zone.first < end and not test.excludes(zone)}
+            for test in tests
+        )
+        ranges = _joined(sorted(set.intersection(*left)), end)
+        return ranges if len(ranges) <= _MOST_RANGES else None
+
+
+def _joined(firsts: Iterable[int], end: int) -> Ranges:
+    """Zones as ranges of ids, and all that come after the last known one."""
+    joined: list[tuple[int, int]] = []
+    for first in firsts:
+        start = joined.pop()[0] if joined and joined[-1][1] == first else first
+        joined.append((start, first + ZONE))
+    return (*joined, (end, None))
+
+
+_zones: WeakKeyDictionary[Database, FileZones] = WeakKeyDictionary()
+
+
+def zones_of(database: Database) -> FileZones:
+    """The zones that are known of an open catalog."""
+    return _zones.setdefault(database, FileZones(database))

@@ -1,0 +1,67 @@
+"""Lists and counts the files of tables, whatever kinds they are of."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.remembered_answers import Moment
+from penstock.ducklake.catalog.snapshots import latest_snapshot
+from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.catalog.visible_files import MANY_FILES
+from penstock.storage.paths import resolve
+
+TableSizes = tuple[int, int, int, int]
+
+
+def table_sizes(database: Database, at: At) -> dict[int, TableSizes]:
+    """For each table: the number and bytes of its data files and of its delete files."""
+    if at.own is not None:
+        return _table_sizes(database, at)
+    newest = latest_snapshot(database)
+    return database.answers.answer(
+        ("sizes", at),
+        Moment(newest.id, newest.time),
+        lambda: _table_sizes(database, at),
+        lambda sizes: sum(size[0] for size in sizes.values()) >= MANY_FILES,
+    )
+
+
+def _table_sizes(database: Database, at: At) -> dict[int, TableSizes]:
+    sizes: dict[int, list[int]] = {}
+    for place, table in ((0, "ducklake_data_file"), (2, "ducklake_delete_file")):
+        sql = f"SELECT table_id, count(*), sum(file_size_bytes) FROM {table} WHERE {at.visible()} GROUP BY table_id"
+        for table_id, count, size in database.query(sql):
+            sizes.setdefault(table_id, [0, 0, 0, 0])[place : place + 2] = [count, int(size)]
+    return {table_id: (row[0], row[1], row[2], row[3]) for table_id, row in sizes.items()}
+
+
+def table_size(database: Database, at: At, table_id: int) -> tuple[int, int]:
+    """The rows and bytes of a table's data files; deleted rows still count, and rows of the catalog do not."""
+    sql = f"""SELECT coalesce(sum(record_count), 0), coalesce(sum(file_size_bytes), 0)
+              FROM ducklake_data_file WHERE table_id = ? AND {at.visible()}"""
+    [(rows, size)] = database.query(sql, [table_id])
+    return int(rows), int(size)
+
+
+def listed_files(database: Database, table_id: int, table_path: str, at: At) -> list[tuple[Any, ...]]:
+    """Every data file of a table with its delete file, as the extension's `ducklake_list_files` gives them."""
+    rows = database.query(
+        f"""SELECT d.path, d.path_is_relative, d.file_size_bytes, d.footer_size, d.encryption_key,
+                   x.path, x.path_is_relative, x.file_size_bytes, x.footer_size, x.encryption_key
+            FROM ducklake_data_file d
+            LEFT JOIN (SELECT * FROM ducklake_delete_file WHERE table_id = ? AND {at.visible()}) x
+              ON x.data_file_id = d.data_file_id
+            WHERE d.table_id = ? AND {at.visible("d")} ORDER BY d.file_order, d.data_file_id""",
+        [table_id, table_id],
+    )
+    return [(*_listed(table_path, row[:5]), *_listed(table_path, row[5:])) for row in rows]
+
+
+def _listed(table_path: str, row: Sequence[Any]) -> tuple[Any, ...]:
+    path, is_relative, size, footer_size, key = row
+    if path is None:
+        return (None, None, None, None)
+    return (resolve(table_path, path, bool(is_relative)), size, footer_size, b64decode(key) if key else None)
