@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -33,10 +34,17 @@ def opened(catalog: Catalog) -> Iterator[Database]:
 
 
 def shapes(catalog: Catalog) -> dict[str, Any]:
-    """The columns of each table of the catalog, with types and constraints."""
+    """The columns of each table of the catalog, with types and constraints, but without indexes of Penstock's."""
     with opened(catalog) as database:
         sql = _SHAPES[database.engine]
-        return {table: database.query(sql.format(table)) for table in sorted(database.tables("ducklake_"))}
+        return {
+            table: [tuple(map(_without_indexes, row)) for row in database.query(sql.format(table))]
+            for table in sorted(database.tables("ducklake_"))
+        }
+
+
+def _without_indexes(value: Any) -> Any:
+    return re.sub(r",\s+KEY `penstock_\w+` \([^)]*\)", "", value) if isinstance(value, str) else value
 
 
 def rows(catalog: Catalog) -> dict[str, list[tuple[Any, ...]]]:
