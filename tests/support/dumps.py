@@ -44,7 +44,7 @@ def shapes(catalog: Catalog) -> dict[str, Any]:
 
 
 def _without_indexes(value: Any) -> Any:
-    return re.sub(r",\s+KEY `penstock_\w+` \([^)]*\)", "", value) if isinstance(value, str) else value
+    return re.sub(r",\s+KEY .penstock_\w+. \([^)]*\)", "", value) if isinstance(value, str) else value
 
 
 def rows(catalog: Catalog) -> dict[str, list[tuple[Any, ...]]]:
