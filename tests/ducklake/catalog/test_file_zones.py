@@ -240,6 +240,17 @@ def test_a_catalog_that_was_put_back_is_another_one(large: Catalog) -> None:
         assert large.kept(*number(0)) == [0, 5]
 
 
+def test_a_question_from_before_says_nothing_of_a_catalog_that_was_put_back(large: Catalog) -> None:
+    large.append(20)
+    old = large.planner()
+    for _ in range(2):
+        assert large.kept(*number(50)) == [5]
+    large.database.execute("UPDATE ducklake_snapshot SET snapshot_time = '2020-01-01 00:00:00+00'")
+    assert large.ranges(*number(50)) is None
+    assert old.scope.zones_left(old.group, old.prunings(json.dumps(number(50)))) is None
+    assert large.ranges(*number(50)) == ((4, 8), (20, None))
+
+
 def test_partitions_and_statistics_leave_what_both_leave(large: Catalog) -> None:
     large.append(60)
     day = ["=", ["column", "day"], ["literal", "date", 20454]]  # 2026-01-01

@@ -151,6 +151,8 @@ class FileZones:
         """
         with self.database.consistent():
             self._forget_another_catalog()
+            if not self._knows(moment):
+                return None
             known = [test for test in tests if self._was_asked_for(test.source)]
             if not known:
                 return None
@@ -162,12 +164,14 @@ class FileZones:
 
     def _forget_another_catalog(self) -> None:
         """A catalog may be put back to an older state, and go on from there: its files are others then."""
-        if self._moment is None:
-            return
-        sql = "SELECT snapshot_time FROM ducklake_snapshot WHERE snapshot_id = ?"
-        times = self.database.query(sql, [self._moment.snapshot])
-        if [self.database.time(time) for (time,) in times] != [self._moment.time]:
+        if self._moment is not None and not self._knows(self._moment):
             self._moment, self._known = None, {}
+
+    def _knows(self, moment: Moment) -> bool:
+        """Whether the catalog has the snapshot, and the same one."""
+        sql = "SELECT snapshot_time FROM ducklake_snapshot WHERE snapshot_id = ?"
+        times = self.database.query(sql, [moment.snapshot])
+        return [self.database.time(time) for (time,) in times] == [moment.time]
 
     def _was_asked_for(self, source: ZoneSource) -> bool:
         if source in self._known:
