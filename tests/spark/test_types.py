@@ -19,6 +19,6 @@ def test_rounding_near_the_ends_of_time(spark: SparkSession, unit: int) -> None:
     numbers = [below, -below, whole - unit // 2, unit // 2, -unit // 2, unit // 2 - 1, 2**63 - 1]
     given = spark.sql(f"SELECT explode(array({', '.join(f'{number}L' for number in numbers)})) AS n")
     times = given.selectExpr(f"{EPOCH} + n * INTERVAL '0.000001' SECOND AS t")
-    rounded = times.select(rounded_timestamp(F.col("t"), unit).alias("t"))
+    rounded = times.select(F.expr(rounded_timestamp("t", unit)).alias("t"))
     found = rounded.selectExpr(f"timestampdiff(MICROSECOND, {EPOCH}, t)").collect()
     assert [row[0] for row in found] == [whole, -whole, whole, unit, -unit, 0, 2**63 - 1]

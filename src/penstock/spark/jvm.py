@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column as SparkColumn
@@ -15,10 +17,11 @@ from pyspark.sql.types import StructType
 from penstock.spark.java_classes import class_loader, java_class
 from penstock.spark.planning_errors import FAILED, note_error
 
-_SOURCES = ("PlanningException", "FilterText", "CatalogFileIndex", "FollowFilters")
+_SOURCES = ("PlanningException", "FilterText", "CatalogFileIndex", "FollowFilters", "Projection", "Frames")
 _CATALYST = "org.apache.spark.sql.catalyst"
 STATEMENT = "_penstock_statement"  # see StatementNames.java
 _EXPRESSIONS = "org.apache.spark.sql.classic.ExpressionUtils"
+_frames: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # by JVM
 
 
 class _Function:
@@ -45,26 +48,29 @@ def file_index(
     size_in_bytes: int,
     description: str,
 ) -> Any:
-    """A Spark `FileIndex` that asks `planner` for files: filters as JSON in, records of files out."""
+    """A Spark `FileIndex` that asks `planner` for files: filters as JSON in, records of files out.
+
+    `derived`: the SQL of columns that are computed from what is in the files, as `projected` takes it, each with the
+    name by which the planner knows it.
+    """
     gateway: Any = spark.sparkContext._gateway
     start_callbacks: Any = ensure_callback_server_started
     start_callbacks(gateway)
-    index = new_object(spark, "penstock.CatalogFileIndex")
-    names = java_class(spark, "java.util.HashMap")()
-    for sql, name in derived.items():
-        names.put(sql, name)
-    return index.init(_Function(planner), java_type(spark, constants), names, size_in_bytes, description)
+    return frames(spark).index(_Function(planner), constants.json(), json.dumps(derived), size_in_bytes, description)
+
+
+def frames(spark: SparkSession) -> Any:
+    """What makes the parts of a scan in the JVM, each in one call: see Frames.java."""
+    gateway: Any = spark.sparkContext._gateway
+    if gateway not in _frames:
+        _frames[gateway] = new_object(spark, "penstock.Frames")
+    return _frames[gateway]
 
 
 def install_rules(spark: SparkSession) -> None:
     """Add Penstock's optimizer rule to a session, once."""
     rule: Any = new_object(spark, "penstock.FollowFilters")
     rule.install(spark._jsparkSession)
-
-
-def java_type(spark: SparkSession, schema: StructType) -> Any:
-    """A schema as Spark's JVM has it."""
-    return java_class(spark, "org.apache.spark.sql.types.DataType").fromJson(schema.json())
 
 
 def new_object(spark: SparkSession, name: str, sources: tuple[str, ...] = _SOURCES) -> Any:

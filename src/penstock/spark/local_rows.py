@@ -11,9 +11,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.spark.java_classes import java_class
-from penstock.spark.jvm import java_type
+from penstock.spark.jvm import frames
 from penstock.spark.releases import arrow_schema_of
+
+_MOST_IN_A_CALL = 1 << 20  # bytes; PySpark writes rows to a file for the JVM
 
 
 def local_frame(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: str) -> DataFrame:
@@ -26,14 +27,26 @@ def local_frame(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: str)
         pa.array([_given(value) for value in column], field.type)
         for column, field in zip(zip(*rows, strict=True), arrow, strict=True)
     ]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=arrow), kind)
+    return arrow_frame(spark, pa.Table.from_arrays(arrays, schema=arrow), kind)
+
+
+def arrow_frame(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> DataFrame:
+    """A DataFrame of rows in the Arrow types that Spark uses for a schema. Few go to the JVM in one call."""
+    made = _in_one_call(spark, rows, schema) if rows.nbytes <= _MOST_IN_A_CALL else None
+    return spark.createDataFrame(rows, schema) if made is None else DataFrame(made, spark)
+
+
+def _in_one_call(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> Any:
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, rows.schema) as writer:
+        writer.write_table(rows)
+    told = bytearray(stream.getvalue())  # which py4j knows for an array of bytes
+    return frames(spark).local(spark._jsparkSession, told, schema.json())
 
 
 def empty_frame(spark: SparkSession, schema: T.StructType) -> DataFrame:
     """A DataFrame without rows."""
-    session: Any = spark._jsparkSession
-    no_rows = java_class(spark, "java.util.ArrayList")()
-    return DataFrame(session.createDataFrame(no_rows, java_type(spark, schema)), spark)
+    return DataFrame(frames(spark).empty(spark._jsparkSession, schema.json()), spark)
 
 
 @cache

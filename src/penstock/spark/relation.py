@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -10,7 +11,7 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructType, Time
 
 from penstock.spark.executor_classes import add_to_executors
 from penstock.spark.java_classes import java_class
-from penstock.spark.jvm import java_type, new_object
+from penstock.spark.jvm import frames, new_object
 from penstock.spark.stores import KNOWN_FILES, hadoop_settings
 from penstock.storage.azure import hadoop_path
 from penstock.storage.filesystems import file_size
@@ -51,9 +52,9 @@ def parquet_rows(spark: SparkSession, index: Any, schema: StructType) -> DataFra
 
 
 def _parquet(spark: SparkSession, *, in_stores: bool) -> Any:
-    """Spark's Parquet reader; in stores, one that opens files without asking for sizes that the catalog knows."""
+    """None for Spark's Parquet reader; in stores, one that opens files without asking for sizes that are known."""
     if not in_stores:
-        return java_class(spark, f"{_SOURCES}.parquet.ParquetFileFormat")()
+        return None
     add_to_executors(spark, *KNOWN_FILES)
     return new_object(spark, "penstock.KnownParquet", KNOWN_FILES)
 
@@ -65,19 +66,11 @@ def file_rows(spark: SparkSession, index: Any) -> DataFrame:
     return frame.drop(*_BINARY_FILE.names)
 
 
-def _frame(spark: SparkSession, index: Any, schema: StructType, file_format: Any, options: dict[str, str]) -> DataFrame:
-    jvm: Any = spark._jvm
+def _frame(
+    spark: SparkSession, index: Any, schema: StructType, file_format: Any, options: Mapping[str, str]
+) -> DataFrame:
     session: Any = spark._jsparkSession
-    relation = java_class(spark, f"{_SOURCES}.HadoopFsRelation")(
-        index,
-        index.partitionSchema(),
-        java_type(spark, schema),
-        java_class(spark, "scala.Option").empty(),
-        file_format,
-        jvm.PythonUtils.toScalaMap(options),
-        session,
-    )
-    return DataFrame(session.baseRelationToDataFrame(relation), spark)
+    return DataFrame(frames(spark).rows(session, index, schema.json(), file_format, json.dumps(options)), spark)
 
 
 def file_records(files: Iterable[tuple[str, int, Sequence[object]]]) -> str:

@@ -87,6 +87,8 @@ def _completed(spark: SparkSession, store: Store, path: str, given: StorageOptio
 
 def hadoop_settings(spark: SparkSession) -> dict[str, str]:
     """Settings of Hadoop's by which a scan reads the known buckets: for the scan alone, and in no session."""
+    if not known_stores():
+        return {}
     hadoop, settings = hadoop_of(spark), dict[str, str]()
     for store, options in known_stores().items():
         if store.kind == "s3":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -45,8 +46,11 @@ class Answers:
         }
 
     def apply(self, call: Any) -> Any:
-        """Answers [the JVM's thread, its transaction, verb, argument...]; an error is noted, and told by its number."""
-        thread, transaction, verb, *arguments = items_of(call)
+        """Answers [the JVM's thread, its transaction, verb, argument...], which may be JSON of it.
+
+        An error is noted, and told by its number.
+        """
+        thread, transaction, verb, *arguments = json.loads(call) if isinstance(call, str) else items_of(call)
         try:
             with self._attachment.called_by(thread, transaction):
                 answer: Callable[..., Any] = self._verbs[verb]

@@ -53,6 +53,23 @@ def test_deletes_and_row_ids_cost_only_the_files_that_have_them(shared: Catalog,
         assert files_read(lake.table("t").read())["ducklake delete files"] == 1
 
 
+def test_functions_of_a_users_own_change_no_value(shared: Catalog, spark: SparkSession) -> None:
+    with shared.build(data_inlining_row_limit=0) as lake:
+        lake.execute("CREATE TABLE t (k UUID, l UUID[], n TIMESTAMP_NS, i INTERVAL)")
+        lake.execute(
+            "INSERT INTO t VALUES ('f81d4fae-7dec-11d0-a765-00a0c91e6bf6', ['f81d4fae-7dec-11d0-a765-00a0c91e6bf6'],"
+            " '1969-12-31 23:59:59.999999999', INTERVAL '1 month 2 days 3 ms')"
+        )
+    own = spark.newSession()
+    with penstock.attach(shared.uri, read_only=True, spark=own) as lake:
+        expected = lake.table("t").read(nanoseconds="truncate").collect()
+        for name in ("lower", "hex", "substring", "concat", "conv", "transform", "struct", "named_struct", "coalesce"):
+            own.udf.register(name, lambda *_: "wrong")
+        rows = lake.table("t").read(nanoseconds="truncate", row_ids=True)
+        assert [tuple(row) for row in rows.collect()] == [(*tuple(row), 0) for row in expected]
+        assert expected[0].k == expected[0].l[0] == "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
+
+
 @pytest.mark.parametrize("encrypted", [False, True])
 def test_a_map_of_the_users_own_is_not_looked_through(shared: Catalog, spark: SparkSession, encrypted: bool) -> None:
     """The filter over it is about other values, under the same name."""

@@ -19,6 +19,7 @@ from penstock.schema.columns import Column, find_column
 from penstock.spark.expressions import as_column, spark_quoted
 from penstock.spark.jvm import qualified
 from penstock.spark.local_rows import empty_frame
+from penstock.spark.projection import SqlColumn, named, projected
 from penstock.spark.types import has_nanoseconds
 
 ROW = "_penstock_row"
@@ -74,9 +75,9 @@ def target_rows(scan: TableScan, contents: TableContents) -> TargetRows:
     names = [column.name for column in columns]
     frame = scan.frame(contents).toDF(*names, ROW, FILE, POSITION)
     if scan.layout.nanoseconds:
-        shown = [_CUT.shown(column, F.col(spark_quoted(column.name))).alias(column.name) for column in columns]
-        full = [F.col(spark_quoted(c.name)).alias(_full(i)) for i, c in enumerate(columns) if has_nanoseconds(c)]
-        frame = frame.select(*shown, ROW, FILE, POSITION, *full)
+        shown = [SqlColumn(column.name, _CUT.shown(column, spark_quoted(column.name))) for column in columns]
+        full = [SqlColumn(_full(i), spark_quoted(c.name)) for i, c in enumerate(columns) if has_nanoseconds(c)]
+        frame = projected(frame, [*shown, *named(ROW, FILE, POSITION), *full])
     if has_row_id(columns):
         frame = frame.withColumn(ROW_ID, F.col(ROW))
     return TargetRows(qualified(frame, TARGET_NAME), columns)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Literal
 
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -30,15 +29,15 @@ from penstock.ducklake.reading.table_scan import (
     CHANGED_IN,
     FILE,
     POSITION,
+    ROW_ID_SQL,
     BranchRows,
     TableContents,
     TableScan,
-    row_id,
     without_rows,
 )
 from penstock.schema.embedded_columns import EMBEDDED_SNAPSHOT_ID
-from penstock.spark.expressions import spark_quoted
 from penstock.spark.local_rows import empty_frame
+from penstock.spark.projection import SqlColumn, named, projected
 
 Feed = Literal["changes", "insertions", "deletions"]
 # Names that no column of a table has, until the last step.
@@ -64,7 +63,7 @@ class FeedRows:
         columns, nanoseconds = self.scan.layout.columns, self.scan.layout.nanoseconds
         for inlined in self.contents.inlined:
             frame = to_frame(self.scan.spark, inlined, transfer_schema(columns, nanoseconds, ["row_id", "snapshot_id"]))
-            yield _frame(frame, F.col("snapshot_id"), F.col("row_id"), shown_columns(columns, nanoseconds))
+            yield _frame(frame, "snapshot_id", shown_columns(columns, nanoseconds), number="row_id")
 
     def deleted(self, rows: BranchRows, group: FileGroup) -> DataFrame:
         """The deleted positions of a group's files."""
@@ -131,33 +130,34 @@ class ChangeFeed:
         """The columns in order; a table's own may have the same names as those of the feed."""
         own = {"snapshot_id": _SNAPSHOT, "rowid": _ROW, **({"change_type": _TYPE} if self.feed == "changes" else {})}
         columns = [column.name for column in self.scan.layout.columns]
-        named = [F.col(internal).alias(name) for name, internal in own.items()]
         if frames:
-            return reduce(DataFrame.union, frames).select(*named, *(F.col(spark_quoted(name)) for name in columns))
+            told = [SqlColumn(name, internal) for name, internal in own.items()]
+            return projected(reduce(DataFrame.union, frames), [*told, *named(*columns)])
         nothing = empty_frame(self.scan.spark, self.scan.schema)
-        values = [F.lit(None).cast("string" if name == "change_type" else "bigint").alias(name) for name in own]
-        return nothing.select(*values, *(F.col(spark_quoted(name)) for name in columns))
+        types = {name: "string" if name == "change_type" else "bigint" for name in own}
+        told = [SqlColumn(name, f"CAST(NULL AS {kind})") for name, kind in types.items()]
+        return projected(nothing, [*told, *named(*columns)])
 
 
-def _frame(rows: DataFrame, snapshot: SparkColumn, number: SparkColumn, shown: Sequence[SparkColumn]) -> DataFrame:
-    return rows.select(snapshot.alias(_SNAPSHOT), number.alias(_ROW), *shown)
+def _frame(rows: DataFrame, snapshot: str, shown: Sequence[SqlColumn], number: str = ROW_ID_SQL) -> DataFrame:
+    return projected(rows, [SqlColumn(_SNAPSHOT, snapshot), SqlColumn(_ROW, number), *shown])
 
 
 def _of_inserted_files(changed: FeedRows, rows: BranchRows, group: FileGroup) -> DataFrame:
     """Without the rows of other snapshots, and without those that their own snapshot deleted."""
     frame, span = rows.frame, changed.span
-    snapshot = F.col(EMBEDDED_SNAPSHOT_ID if group.partial else CHANGED_IN)
     if group.partial:
+        snapshot = F.col(EMBEDDED_SNAPSHOT_ID)
         frame = frame.where(snapshot.between(span.first, span.last) & ~snapshot.isin(*span.rewritten))
     if group.deleted:
         frame = without_rows(frame, changed.deleted(rows, group), F.col(CHANGED_IN) == F.col(DELETED_IN))
-    return _frame(frame, snapshot, row_id(), rows.shown)
+    return _frame(frame, EMBEDDED_SNAPSHOT_ID if group.partial else CHANGED_IN, rows.shown)
 
 
 def _of_deleted_files(changed: FeedRows, rows: BranchRows, group: FileGroup) -> DataFrame:
     """What was left of the files when they ended."""
     frame = without_rows(rows.frame, changed.deleted(rows, group)) if group.deleted else rows.frame
-    return _frame(frame, F.col(CHANGED_IN), row_id(), rows.shown)
+    return _frame(frame, CHANGED_IN, rows.shown)
 
 
 def _of_partly_deleted_files(changed: FeedRows, rows: BranchRows, group: FileGroup) -> DataFrame:
@@ -171,4 +171,4 @@ def _of_partly_deleted_files(changed: FeedRows, rows: BranchRows, group: FileGro
     place = (F.col(FILE) == F.col(DELETED_FILE)) & (F.col(POSITION) == F.col(DELETED_POSITION))
     never_shown = F.col(CHANGED_IN).eqNullSafe(F.col(DELETED_IN))
     frame = rows.frame.join(deleted, place).where(~never_shown)
-    return _frame(frame, F.col(DELETED_IN), row_id(), rows.shown)
+    return _frame(frame, DELETED_IN, rows.shown)

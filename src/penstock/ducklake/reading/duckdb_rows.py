@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.ducklake.reading.row_conversion import FROM_ARROW, Reading
 from penstock.schema.columns import Column
+from penstock.spark.local_rows import arrow_frame
+from penstock.spark.projection import SqlColumn
 from penstock.spark.releases import arrow_schema_of
 
 
@@ -24,15 +24,15 @@ def transfer_schema(columns: Sequence[Column], nanoseconds: bool, others: Sequen
     return schema
 
 
-def shown_columns(columns: Sequence[Column], nanoseconds: bool) -> list[SparkColumn]:
+def shown_columns(columns: Sequence[Column], nanoseconds: bool) -> list[SqlColumn]:
     """The columns that crossed, under the table's names and in the types that users see."""
     reading = Reading(nanoseconds, FROM_ARROW)
-    return [reading.shown(column, F.col(f"v{i}")).alias(column.name) for i, column in enumerate(columns)]
+    return [SqlColumn(column.name, reading.shown(column, f"`v{i}`")) for i, column in enumerate(columns)]
 
 
 def to_frame(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> DataFrame:
     """Rows that crossed, as a DataFrame."""
-    return spark.createDataFrame(in_spark_arrow_types(rows, schema), schema)
+    return arrow_frame(spark, in_spark_arrow_types(rows, schema), schema)
 
 
 def in_spark_arrow_types(rows: pa.Table, schema: T.StructType) -> pa.Table:

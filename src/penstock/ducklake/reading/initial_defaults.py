@@ -8,12 +8,11 @@ from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.ducklake.reading.time_texts import spark_date, spark_timestamp
 from penstock.schema.columns import Column
+from penstock.spark.projection import text_sql, type_sql
 from penstock.storage.duckdb_files import duckdb_cursor
 from penstock.storage.duckdb_sql import select_list
 
@@ -26,9 +25,9 @@ _FILLED_BY_SPARK = (
 _LONG_DIGITS = 18  # wider decimals do not fit the long that the reader fills with
 
 
-def default_value(column: Column, shown_type: T.DataType) -> SparkColumn:
-    """The initial default of a column or field, as a user sees it."""
-    return F.expr(default_sql(column, shown_type)).cast(shown_type)
+def default_value(column: Column, shown_type: T.DataType) -> str:
+    """SQL of the initial default of a column or field, as a user sees it."""
+    return f"CAST({default_sql(column, shown_type)} AS {type_sql(shown_type)})"
 
 
 def default_sql(column: Column, shown_type: T.DataType) -> str:
@@ -57,7 +56,7 @@ def typed_default(column: Column, nanoseconds: bool) -> pa.Scalar:
 def _literal(value: pa.Scalar, kind: T.DataType) -> str:
     """Spark SQL text of a value."""
     if not value.is_valid:
-        return f"CAST(NULL AS {kind.simpleString()})"
+        return f"CAST(NULL AS {type_sql(kind)})"
     match kind:
         case T.ArrayType():
             return f"array({', '.join(_literal(item, kind.elementType) for item in value.values)})"
@@ -68,7 +67,7 @@ def _literal(value: pa.Scalar, kind: T.DataType) -> str:
             ]
             return f"map({', '.join(pairs)})"
         case T.StructType():
-            fields = [f"{_text(f.name)}, {_literal(value[f.name], f.dataType)}" for f in kind.fields]
+            fields = [f"{text_sql(f.name)}, {_literal(value[f.name], f.dataType)}" for f in kind.fields]
             return f"named_struct({', '.join(fields)})"
         case T.DateType():
             return f"DATE '{spark_date(value.value)}'"
@@ -87,12 +86,8 @@ def _primitive(value: Any, kind: T.DataType) -> str:
         case bytes():
             return f"X'{value.hex()}'"
         case str():
-            return _text(value)
+            return text_sql(value)
         case datetime.time() | int() | float() | decimal.Decimal():
-            return f"CAST('{value}' AS {kind.simpleString()})"
+            return f"CAST('{value}' AS {type_sql(kind)})"
         case _:
             raise TypeError(f"no Spark literal for {value!r}")
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

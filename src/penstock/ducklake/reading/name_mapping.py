@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.ducklake.model.files import MappedField
@@ -14,6 +12,7 @@ from penstock.ducklake.reading.hive_values import castable_text
 from penstock.ducklake.reading.row_conversion import Conversion, Reading
 from penstock.errors import UnsupportedError
 from penstock.schema.columns import Column
+from penstock.spark.projection import type_sql
 from penstock.storage.paths import hive_values
 
 
@@ -39,11 +38,11 @@ class MappedReading:
         column = self.columns.get(column_id)
         return text if column is None or text is None else castable_text(text, column, self.reading.nanoseconds)
 
-    def shown(self, column: Column) -> SparkColumn | None:
-        """A hive column, cast from the path's text; None for a column of the file."""
+    def shown(self, column: Column) -> str | None:
+        """SQL of a hive column, cast from the path's text; None for a column of the file."""
         if column.id not in self.hive:
             return None
-        return F.col(_hive_name(column.id)).cast(self.reading.shown_type(column))
+        return f"CAST({_hive_name(column.id)} AS {type_sql(self.reading.shown_type(column))})"
 
 
 def mapped_reading(

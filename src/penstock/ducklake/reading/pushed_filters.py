@@ -8,9 +8,10 @@ from pyspark.sql import Column as SparkColumn
 
 from penstock.ducklake.model.files import FileGroup
 from penstock.ducklake.reading.file_planner import FilePlanner
-from penstock.ducklake.reading.table_scan import ROW_ID, TARGET_NAME, TableContents, TableScan, row_id
+from penstock.ducklake.reading.table_scan import ROW_ID, ROW_ID_SQL, TARGET_NAME, TableContents, TableScan
 from penstock.schema.columns import find_column
 from penstock.spark.jvm import qualified
+from penstock.spark.projection import SqlColumn, projected
 from penstock.spark.pushdown import FilterRecorder
 
 
@@ -25,9 +26,11 @@ def pushed_filters(
         return recorders[-1][1]
 
     found = []
-    numbers = [row_id().alias(ROW_ID)] if scan.row_ids and find_column(scan.layout.columns, ROW_ID) is None else []
+    numbers = (
+        [SqlColumn(ROW_ID, ROW_ID_SQL)] if scan.row_ids and find_column(scan.layout.columns, ROW_ID) is None else []
+    )
     for branch in scan.rows(group, contents, recorded):
-        qualified(branch.frame.select(*branch.shown, *numbers), TARGET_NAME).where(predicate).collect()
+        qualified(projected(branch.frame, [*branch.shown, *numbers]), TARGET_NAME).where(predicate).collect()
         recorder = next(recorder for planner, recorder in recorders if planner is branch.planner)
         found.append((branch.planner, json.dumps(recorder.filters or [])))
     return found

@@ -2,95 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
-from pyspark.sql import Column as SparkColumn
-from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark user knows
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.ducklake.reading.initial_defaults import default_value
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
+from penstock.spark.expressions import spark_quoted
+from penstock.spark.projection import text_sql, type_sql
 from penstock.spark.releases import reads_geometries
 from penstock.spark.types import FIELD_ID, shown_type
 
+Sql = str  # an expression that may stand beside any operator, as `projected` takes it
 _INFINITE = 2**63 - 1
 _UUID_PARTS = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+_EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
 
 
-def _uuid_text(value: SparkColumn) -> SparkColumn:
-    digits = F.lower(F.hex(value))
-    first, *others = (F.substring(digits, start, length) for start, length in _UUID_PARTS)
-    return F.concat(first, *(piece for part in others for piece in (F.lit("-"), part)))
+def _uuid_text(value: Sql) -> Sql:
+    parts = (f"substring(lower(hex({value})), {start}, {length})" for start, length in _UUID_PARTS)
+    with_dashes = ", '-', ".join(parts)
+    return f"concat({with_dashes})"
 
 
-def _little_endian(digits: SparkColumn, start: int) -> SparkColumn:
+def _little_endian(digits: Sql, start: int) -> Sql:
     """The signed 32-bit number whose bytes begin at a position of a text of hex digits."""
-    octets = [F.substring(digits, start + offset, 2) for offset in (6, 4, 2, 0)]
-    unsigned = F.conv(F.concat(*octets), 16, 10).cast("bigint")
-    return F.when(unsigned >= 2**31, unsigned - 2**32).otherwise(unsigned)
+    octets = ", ".join(f"substring({digits}, {start + offset}, 2)" for offset in (6, 4, 2, 0))
+    unsigned = f"CAST(conv(concat({octets}), 16, 10) AS bigint)"
+    return f"CASE WHEN {unsigned} >= {2**31} THEN {unsigned} - {2**32} ELSE {unsigned} END"
 
 
-def _interval_parts(value: SparkColumn) -> SparkColumn:
+def _interval_parts(value: Sql) -> Sql:
     """Parquet's interval: months, days and milliseconds, 4 bytes each."""
-    digits = F.hex(value)
-    parts = F.struct(
-        _little_endian(digits, 1).cast("int").alias("months"),
-        _little_endian(digits, 9).cast("int").alias("days"),
-        (_little_endian(digits, 17) * 1000).alias("microseconds"),
+    months, days, milliseconds = (_little_endian(f"hex({value})", start) for start in (1, 9, 17))
+    return (
+        f"CASE WHEN {value} IS NOT NULL THEN named_struct('months', CAST({months} AS int), 'days', CAST({days} AS int),"
+        f" 'microseconds', {milliseconds} * 1000) END"
     )
-    return F.when(value.isNotNull(), parts)
 
 
-def _epoch_plus(microseconds: SparkColumn) -> SparkColumn:
-    return F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'") + microseconds * F.expr("INTERVAL '0.000001' SECOND")
+def _epoch_plus(microseconds: Sql) -> Sql:
+    return f"({_EPOCH} + {microseconds} * INTERVAL '0.000001' SECOND)"
 
 
-def microseconds_of(nanoseconds: SparkColumn) -> SparkColumn:
+def microseconds_of(nanoseconds: Sql) -> Sql:
     """Nanoseconds since 1970 as a local timestamp, cut to microseconds (towards the past)."""
-    before = F.when(nanoseconds % 1000 < 0, 1).otherwise(0)
-    return _epoch_plus(_unless_infinite(nanoseconds, F.call_function("div", nanoseconds, F.lit(1000)) - before))
+    before = f"CASE WHEN {nanoseconds} % 1000 < 0 THEN 1 ELSE 0 END"
+    return _epoch_plus(_unless_infinite(nanoseconds, f"{nanoseconds} DIV 1000 - {before}"))
 
 
-def timestamp_from_nanoseconds(nanoseconds: SparkColumn) -> SparkColumn:
+def timestamp_from_nanoseconds(nanoseconds: Sql) -> Sql:
     """Nanoseconds of a file under a column of microseconds, cut as DuckDB cuts them: towards 1970."""
-    return _epoch_plus(_unless_infinite(nanoseconds, F.call_function("div", nanoseconds, F.lit(1000))))
+    return _epoch_plus(_unless_infinite(nanoseconds, f"{nanoseconds} DIV 1000"))
 
 
-def instant_from_nanoseconds(nanoseconds: SparkColumn) -> SparkColumn:
+def instant_from_nanoseconds(nanoseconds: Sql) -> Sql:
     """The same under a column with a zone."""
-    return F.timestamp_micros(_unless_infinite(nanoseconds, F.call_function("div", nanoseconds, F.lit(1000))))
+    return f"timestamp_micros({_unless_infinite(nanoseconds, f'{nanoseconds} DIV 1000')})"
 
 
-def rounded_timestamp(timestamp: SparkColumn, unit: int) -> SparkColumn:
+def rounded_timestamp(timestamp: Sql, unit: int) -> Sql:
     """A local timestamp in whole units of so many microseconds, as DuckDB casts it: halves go away from 1970."""
     microseconds = _microseconds_since_1970(timestamp)
-    rest = microseconds % unit
-    step = F.when(rest >= unit // 2, unit).when(rest <= -unit // 2, -unit).otherwise(0)
-    whole = microseconds - rest + step
-    return _epoch_plus(_unless_infinite(microseconds, whole))
+    rest = f"{microseconds} % {unit}"
+    step = f"CASE WHEN {rest} >= {unit // 2} THEN {unit} WHEN {rest} <= {-unit // 2} THEN {-unit} ELSE 0 END"
+    return _epoch_plus(_unless_infinite(microseconds, f"{microseconds} - {rest} + {step}"))
 
 
-def nanoseconds_of(timestamp: SparkColumn) -> SparkColumn:
+def nanoseconds_of(timestamp: Sql) -> Sql:
     """A local timestamp as nanoseconds since 1970."""
     microseconds = _microseconds_since_1970(timestamp)
-    return _unless_infinite(microseconds, microseconds * 1000)
+    return _unless_infinite(microseconds, f"{microseconds} * 1000")
 
 
-def _microseconds_since_1970(timestamp: SparkColumn) -> SparkColumn:
-    return F.timestamp_diff("MICROSECOND", F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'"), timestamp)
+def _microseconds_since_1970(timestamp: Sql) -> Sql:
+    return f"timestampdiff(MICROSECOND, {_EPOCH}, {timestamp})"
 
 
-def _unless_infinite(number: SparkColumn, converted: SparkColumn) -> SparkColumn:
+def _unless_infinite(number: Sql, converted: Sql) -> Sql:
     """DuckDB's infinite timestamps are the same numbers in every unit."""
-    return F.when(number.isin(-_INFINITE, _INFINITE), number).otherwise(converted)
+    return f"CASE WHEN {number} IN ({-_INFINITE}, {_INFINITE}) THEN {number} ELSE {converted} END"
 
 
-def local_timestamp(instant: SparkColumn, nanoseconds: bool = False) -> SparkColumn:
+def local_timestamp(instant: Sql, nanoseconds: bool = False) -> Sql:
     """An instant, which is how Spark reads INT96, as the local timestamp that it stands for."""
-    microseconds = F.unix_micros(instant)
-    return microseconds * 1000 if nanoseconds else _epoch_plus(microseconds)
+    microseconds = f"unix_micros({instant})"
+    return f"({microseconds} * 1000)" if nanoseconds else _epoch_plus(microseconds)
 
 
 @dataclass(frozen=True)
@@ -98,12 +97,12 @@ class Conversion:
     """A type that arrives as another Spark type than the one it is shown as."""
 
     read: T.DataType
-    convert: Callable[[SparkColumn], SparkColumn]
+    convert: Callable[[Sql], Sql]
 
 
 # DuckDB writes a NULL as the variant's own null, and reads that as NULL.
-_VARIANT = Conversion(T.VariantType(), lambda value: F.when(~F.is_variant_null(value), value))
-_GEOMETRY = Conversion(T.BinaryType(), F.st_geomfromwkb)
+_VARIANT = Conversion(T.VariantType(), lambda value: f"CASE WHEN NOT is_variant_null({value}) THEN {value} END")
+_GEOMETRY = Conversion(T.BinaryType(), lambda value: f"st_geomfromwkb({value})")
 FROM_PARQUET: Mapping[str, Conversion] = {
     "uuid": Conversion(T.BinaryType(), _uuid_text),
     "interval": Conversion(T.BinaryType(), _interval_parts),
@@ -141,8 +140,8 @@ def promoted(old: Type, new: Type, nanoseconds: bool) -> Conversion:
     plain = Reading(nanoseconds)
     read, target = plain.read_type(before), plain.shown_type(after)
     if new.name == "timestamp_ns" and nanoseconds:
-        return Conversion(read, lambda value: nanoseconds_of(value.cast(T.TimestampNTZType())))
-    return Conversion(read, lambda value: (own.convert(value) if own else value).cast(target))
+        return Conversion(read, lambda value: nanoseconds_of(f"CAST({value} AS timestamp_ntz)"))
+    return Conversion(read, lambda value: f"CAST({own.convert(value) if own else value} AS {type_sql(target)})")
 
 
 @dataclass(frozen=True)
@@ -207,25 +206,33 @@ class Reading:
             return None
         return self.conversions.get(column.type.name)
 
-    def shown(self, column: Column, value: SparkColumn) -> SparkColumn:
-        """Convert what was read of a column to what a user sees."""
+    def shown(self, column: Column, value: Sql, depth: int = 0) -> Sql:
+        """Convert what was read of a column to what users see; `depth` tells the variables of nested lambdas apart."""
         if self.is_shown_as_read(column):
             return value
         if column.id in self.missing:
             return default_value(column, self.shown_type(column))
+        item = f"`_penstock_item_{depth}`"
         match column.type.name:
             case "list":
-                return F.transform(value, lambda item: self.shown(column.children[0], item))
+                return f"transform({value}, {item} -> {self.shown(column.children[0], item, depth + 1)})"
             case "map":
-                key, item = column.children
-                entries = F.transform(
-                    F.map_entries(value),
-                    lambda entry: F.struct(self.shown(key, entry["key"]), self.shown(item, entry["value"])),
-                )
-                return F.map_from_entries(entries)
+                key, entry = (self.shown(child, f"{item}.{part}", depth + 1) for child, part in _entries(column))
+                shown = f"named_struct('key', {key}, 'value', {entry})"
+                return f"map_from_entries(transform(map_entries({value}), {item} -> {shown}))"
             case "struct":
-                fields = [self.shown(c, value.getField(self.read_name(c))).alias(c.name) for c in column.children]
-                return F.when(value.isNotNull(), F.struct(*fields))
+                fields = (
+                    f"{text_sql(child.name)}, {self.shown(child, self._field(value, child), depth)}"
+                    for child in column.children
+                )
+                return f"CASE WHEN {value} IS NOT NULL THEN named_struct({', '.join(fields)}) END"
             case _:
                 conversion = self._conversion(column)
                 return conversion.convert(value) if conversion else value
+
+    def _field(self, value: Sql, child: Column) -> Sql:
+        return f"{value}.{spark_quoted(self.read_name(child))}"
+
+
+def _entries(column: Column) -> Iterable[tuple[Column, str]]:
+    return zip(column.children, ("`key`", "`value`"), strict=True)

@@ -51,8 +51,10 @@ from penstock.schema.embedded_columns import (
     EMBEDDED_SNAPSHOT_ID,
     EMBEDDED_SNAPSHOT_ID_FIELD,
 )
-from penstock.spark.jvm import file_index, query_execution
+from penstock.spark.expressions import spark_quoted
+from penstock.spark.jvm import file_index
 from penstock.spark.local_rows import empty_frame
+from penstock.spark.projection import SqlColumn, named, projected
 from penstock.spark.relation import ROW_INDEX, file_rows, parquet_rows
 from penstock.spark.stores import prepare_other_store
 from penstock.spark.types import FIELD_ID
@@ -66,6 +68,7 @@ POSITION = ROW_INDEX
 Answer = Callable[[FilePlanner], Callable[[str], str]]
 ConstantsOf = Callable[[DataFile], tuple[object, ...]]
 Files = frozenset[int] | None  # some files of a group, or all
+ROW_ID_SQL = f"coalesce({EMBEDDED_ROW_ID}, {ROW_ID_START} + {POSITION})"  # over a branch's rows
 _BARE = -1  # no column has this id: under it are the names of columns in files without field ids
 _EMBEDDED_FIELD_IDS = {
     EMBEDDED_ROW_ID: EMBEDDED_ROW_ID_FIELD,
@@ -92,7 +95,7 @@ class BranchRows:
     """
 
     frame: DataFrame
-    shown: Sequence[SparkColumn]
+    shown: Sequence[SqlColumn]
     planner: FilePlanner
     index: Any
 
@@ -256,12 +259,12 @@ class TableScan:
             planner = replace(planner, files=files, opaque=opaque_columns(self.layout.columns, reading.columns))
         schema = self._file_schema(group, reading, mapped)
         shown = [self._shown(column, reading, mapped) for column in self.layout.columns]
-        computed = {c.name: reading.read_name(c) for c in self.layout.columns if not reading.is_shown_as_read(c)}
-        derived: Mapping[str, str] = {}
-        if computed:
-            unplanned = self._index(planner, constants, {}, group)
-            derived = _computations(parquet_rows(self.spark, unplanned, schema).select(*shown), computed)
-        index = self._index(answer(planner), constants, derived, group)
+        computed = {
+            item.sql: reading.read_name(column)
+            for item, column in zip(shown, self.layout.columns, strict=True)
+            if not reading.is_shown_as_read(column)
+        }
+        index = self._index(answer(planner), constants, computed, group)
         return BranchRows(parquet_rows(self.spark, index, schema), shown, planner, index)
 
     def _planner(self, group: FileGroup, names: Mapping[int, str], constants_of: ConstantsOf) -> FilePlanner:
@@ -275,10 +278,10 @@ class TableScan:
         )
         return file_index(self.spark, answer, constants, derived, group.size_in_bytes, told)
 
-    def _shown(self, column: Column, reading: Reading, mapped: MappedReading | None) -> SparkColumn:
+    def _shown(self, column: Column, reading: Reading, mapped: MappedReading | None) -> SqlColumn:
         from_path = mapped.shown(column) if mapped else None
-        value = reading.shown(column, _col(reading.read_name(column))) if from_path is None else from_path
-        return value.alias(column.name)
+        value = reading.shown(column, spark_quoted(reading.read_name(column))) if from_path is None else from_path
+        return SqlColumn(column.name, value)
 
     def _file_schema(self, group: FileGroup, reading: Reading, mapped: MappedReading | None) -> T.StructType:
         schema = T.StructType()
@@ -315,21 +318,16 @@ class TableScan:
             kinds, inlined = contents.delete_kinds[group], contents.inlined_deletes
             frame = without_rows(frame, deleted_positions(self.spark, rows.planner, rows.index, kinds, inlined))
         if self.row_ids:
-            shown.append(row_id().alias(ROW_ID))
-        shown += [F.col(FILE), F.col(POSITION)] * self.addresses
-        return frame.select(*shown)
+            shown.append(SqlColumn(ROW_ID, ROW_ID_SQL))
+        shown += named(FILE, POSITION) * self.addresses
+        return projected(frame, shown)
 
     def _from_inlined(self, rows: pa.Table) -> DataFrame:
         columns, nanoseconds = self.layout.columns, self.layout.nanoseconds
-        shown = shown_columns(columns, nanoseconds) + [F.col("row_id").alias(ROW_ID)] * self.row_ids
-        address = [F.lit(None).cast("bigint").alias(FILE), F.col("row_id").alias(POSITION)]
+        shown = shown_columns(columns, nanoseconds) + [SqlColumn(ROW_ID, "`row_id`")] * self.row_ids
+        address = [SqlColumn(FILE, "CAST(NULL AS bigint)"), SqlColumn(POSITION, "`row_id`")]
         shown += address * self.addresses
-        return to_frame(self.spark, rows, transfer_schema(columns, nanoseconds, ["row_id"])).select(*shown)
-
-
-def row_id() -> SparkColumn:
-    """The row id of a branch's rows."""
-    return F.coalesce(F.col(EMBEDDED_ROW_ID), F.col(ROW_ID_START) + F.col(POSITION))
+        return projected(to_frame(self.spark, rows, transfer_schema(columns, nanoseconds, ["row_id"])), shown)
 
 
 def without_rows(rows: DataFrame, deleted: DataFrame, where: SparkColumn | None = None) -> DataFrame:
@@ -346,10 +344,6 @@ def without_rows(rows: DataFrame, deleted: DataFrame, where: SparkColumn | None 
     return rows.join(deleted.withColumns({"_penstock_deleted": deleted_key}), same & where, "left_anti")
 
 
-def _col(name: str) -> SparkColumn:
-    return F.col("`" + name.replace("`", "``") + "`")
-
-
 def _with_default(field: T.StructField, column: Column, reading: Reading) -> T.StructField:
     shown = reading.shown_type(column)
     if column.initial_default is None or not spark_can_fill(field.dataType, shown):
@@ -357,18 +351,6 @@ def _with_default(field: T.StructField, column: Column, reading: Reading) -> T.S
     return T.StructField(
         field.name, field.dataType, True, {**field.metadata, EXISTS_DEFAULT: default_sql(column, shown)}
     )
-
-
-def _computations(frame: DataFrame, names: Mapping[str, str]) -> dict[str, str]:
-    """The SQL by which Spark computes columns that are not shown as they are read, each with the name it is read by."""
-    projected = query_execution(frame).optimizedPlan().projectList()
-    found = {}
-    for position in range(projected.size()):
-        item = projected.apply(position)
-        is_computed = item.getClass().getSimpleName() == "Alias" and not item.child().references().isEmpty()
-        if item.name() in names and is_computed:
-            found[item.child().sql()] = names[item.name()]
-    return found
 
 
 def table_scan(

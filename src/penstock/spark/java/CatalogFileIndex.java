@@ -27,6 +27,7 @@ public class CatalogFileIndex implements FileIndex {
   private static final String FIELD = "\u001f";
   private static final String NULL = "\u0000";
   private static final String FAILED = "\u0001";
+  private static final long KEPT_NANOSECONDS = 10000000000L; // an answer, from planning to running
   // For files that Python reads: Spark would ask their store about each, with a file system that it may not have.
   private static final Path ANYWHERE = new Path("file:///");
 
@@ -43,8 +44,9 @@ public class CatalogFileIndex implements FileIndex {
   private String asked;
   private String answer;
   private String shown;
+  private long askedAt;
+  private long remaining = -1;
 
-  // py4j cannot pass a Python proxy to a reflective constructor, so the fields arrive here.
   public CatalogFileIndex init(Function planner, StructType constants, Map derived, long sizeInBytes, String description) {
     this.planner = planner;
     this.constants = constants;
@@ -71,6 +73,7 @@ public class CatalogFileIndex implements FileIndex {
   public boolean isReadInPython() { return readInPython; }
   public boolean follows(CatalogFileIndex other) { return leader == other.leader; }
   public Map derived() { return derived; }
+  void derive(Map computations) { this.derived = computations; }
   public String given() { return given; }
 
   public String told() { return told; }
@@ -127,11 +130,13 @@ public class CatalogFileIndex implements FileIndex {
   }
 
   /**
-   * What Python answers to filters. Spark tells a plan before it runs it: the answer to the one is kept for the other, and
-   * no longer, as Python has to notice what was changed meanwhile.
+   * What Python answers to filters. Spark tells a plan, and asks for its size, before it runs it: the answer to the one is
+   * kept for the other, and no longer, as Python has to notice what was changed meanwhile.
    */
   private synchronized String choose(String filters, boolean keep) {
-    String files = filters.equals(asked) ? answer : (String) planner.apply(filters);
+    boolean known = filters.equals(asked) && System.nanoTime() - askedAt < KEPT_NANOSECONDS;
+    String files = known ? answer : (String) planner.apply(filters);
+    if (!known) askedAt = System.nanoTime();
     boolean failed = files.startsWith(FAILED);
     asked = keep && !failed ? filters : null;
     answer = keep && !failed ? files : null;
@@ -209,7 +214,31 @@ public class CatalogFileIndex implements FileIndex {
 
   public String[] inputFiles() { return new String[0]; }
   public void refresh() {}
-  public long sizeInBytes() { return sizeInBytes; }
+
+  /**
+   * What is left of the files by the filters, once they are known: Spark chooses joins by it. Positions in delete files are
+   * packed so well that their sizes tell nothing.
+   */
+  public long sizeInBytes() {
+    String filters = given != null ? given : told;
+    if (follower || filters == null || filters.equals("[]")) return sizeInBytes;
+    if (remaining < 0) remaining = sizeOf(choose(filters, true));
+    return remaining;
+  }
+
+  /** A size of 1 says that nobody knows it. */
+  private long sizeOf(String files) {
+    if (files.startsWith(FAILED)) return sizeInBytes;
+    long size = 0;
+    String[] records = files.isEmpty() ? new String[0] : files.split(RECORD, -1);
+    for (int i = 0; i < records.length; i++) {
+      long one = Long.parseLong(records[i].split(FIELD, 3)[1]);
+      if (one <= 1) return sizeInBytes;
+      size += one;
+    }
+    return Math.max(1, size);
+  }
+
   public StructType partitionSchema() { return constants; }
   public scala.Option metadataOpsTimeNs() { return scala.Option.empty(); }
   public boolean isTimeTravel() { return false; }

@@ -12,8 +12,9 @@ import org.apache.spark.unsafe.Platform;
 import scala.collection.immutable.Seq;
 
 /**
- * The way to Python: each lake is a function of a list, [Java thread, verb, argument...]. Sessions and their clones make
- * catalogs of their own by settings, and all of them meet here.
+ * The way to Python: each lake is a function of a list, [Java thread, transaction, verb, argument...], which goes as JSON
+ * where there is nothing in it but text, whole numbers and booleans. Sessions and their clones make catalogs of their own
+ * by settings, and all of them meet here.
  */
 public final class Lakes {
   private static final String FAILED = "\u0001";
@@ -50,11 +51,21 @@ public final class Lakes {
     call.add(Long.valueOf(Thread.currentThread().getId()));
     call.add(WORK.get() == null ? null : ((Map) WORK.get()).get(id));
     for (int i = 0; i < question.length; i++) call.add(question[i]);
-    Object answer = lake.apply(call);
+    Object answer = lake.apply(isPlain(call) ? (Object) json(call) : call);
     if (!(answer instanceof String && ((String) answer).startsWith(FAILED))) return answer;
     String told = ((String) answer).substring(1);
     int end = told.indexOf(' ');
     throw new LakeException(told.substring(0, end), told.substring(end + 1));
+  }
+
+  /** Whether a list can travel as text: of a list itself, Python has to fetch each item. */
+  private static boolean isPlain(List call) {
+    for (int i = 0; i < call.size(); i++) {
+      Object item = call.get(i);
+      boolean whole = item instanceof Long || item instanceof Integer;
+      if (!(item == null || whole || item instanceof String || item instanceof Boolean)) return false;
+    }
+    return true;
   }
 
   /** The same where Spark's interface declares no exception. */

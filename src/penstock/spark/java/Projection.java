@@ -1,0 +1,121 @@
+package penstock;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.FunctionIdentifier;
+import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedExtractValue;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.SQLConf$;
+import scala.Function1;
+import scala.Option;
+import scala.collection.immutable.Seq;
+import scala.runtime.AbstractFunction0;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * Columns that Python wrote as SQL, over the rows of a plan. Names mean the plan's columns, letter by letter, and functions
+ * Spark's own: nothing that a user has defined or set in the session changes what the text says, but ANSI mode.
+ */
+public class Projection {
+  // Of the session, since Spark's own functions ask for them; a parser's settings are as Spark has them by default.
+  private static final String[] KEPT = {
+    "spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.timeType.enabled", "spark.sql.geospatial.enabled"
+  };
+  private static final Seq NONE = (Seq) scala.collection.immutable.Nil$.MODULE$;
+
+  /** The plan with columns [[name, SQL], ...] alone; the plan itself where these are its own. */
+  static LogicalPlan over(LogicalPlan plan, List columns, SQLConf session) {
+    ArrayList all = new ArrayList();
+    boolean same = columns.size() == plan.output().size();
+    SQLConf settings = null;
+    for (int i = 0; i < columns.size(); i++) {
+      String name = (String) ((List) columns.get(i)).get(0);
+      String sql = (String) ((List) columns.get(i)).get(1);
+      String plain = plainName(sql);
+      if (plain == null && settings == null) settings = settings(session);
+      Expression value = plain != null ? named(plan, plain) : parsed(sql, plan, settings);
+      boolean own = plain != null && ((Attribute) value).name().equals(name);
+      same = same && own && value == plan.output().apply(i);
+      Alias alias = own ? null : new Alias(value, name, NamedExpression$.MODULE$.newExprId(), NONE, Option.empty(), NONE);
+      all.add(own ? (Object) value : (Object) alias);
+    }
+    return same ? plan : new Project(seq(all), plan);
+  }
+
+  private static SQLConf settings(SQLConf session) {
+    SQLConf own = new SQLConf();
+    for (int i = 0; i < KEPT.length; i++) {
+      String value = session.getConfString(KEPT[i], null);
+      if (value != null) own.setConfString(KEPT[i], value);
+    }
+    return own;
+  }
+
+  /** The name where SQL is but one in quotes: most columns are, and need no parser. */
+  private static String plainName(String sql) {
+    if (sql.length() < 3 || sql.charAt(0) != '`' || sql.charAt(sql.length() - 1) != '`') return null;
+    String inner = sql.substring(1, sql.length() - 1);
+    return inner.replace("``", "").indexOf('`') < 0 ? inner.replace("``", "`") : null;
+  }
+
+  private static Attribute named(LogicalPlan plan, String name) {
+    Seq output = plan.output();
+    for (int i = 0; i < output.size(); i++) {
+      if (((Attribute) output.apply(i)).name().equals(name)) return (Attribute) output.apply(i);
+    }
+    throw new IllegalArgumentException("no column " + name + " in " + output);
+  }
+
+  private static Expression parsed(final String sql, final LogicalPlan plan, SQLConf settings) {
+    return (Expression) SQLConf$.MODULE$.withExistingConf(settings, new Parsing(sql, plan));
+  }
+
+  private static class Parsing extends AbstractFunction0 {
+    final String sql;
+    final LogicalPlan plan;
+    Parsing(String sql, LogicalPlan plan) {
+      this.sql = sql;
+      this.plan = plan;
+    }
+    public Object apply() {
+      Expression expression = (Expression) CatalystSqlParser$.MODULE$.parseExpression(sql);
+      return expression.transformUp(new Resolved(plan));
+    }
+  }
+
+  private static class Resolved extends AbstractPartialFunction {
+    final LogicalPlan plan;
+    Resolved(LogicalPlan plan) { this.plan = plan; }
+
+    public boolean isDefinedAt(Object node) {
+      return node instanceof UnresolvedAttribute || node instanceof UnresolvedFunction;
+    }
+
+    public Object applyOrElse(Object node, Function1 otherwise) {
+      if (node instanceof UnresolvedAttribute) return field(((UnresolvedAttribute) node).nameParts());
+      if (!(node instanceof UnresolvedFunction)) return otherwise.apply(node);
+      UnresolvedFunction call = (UnresolvedFunction) node;
+      FunctionIdentifier name = new FunctionIdentifier((String) call.nameParts().apply(0));
+      return FunctionRegistry$.MODULE$.builtin().lookupFunction(name, call.arguments());
+    }
+
+    private Expression field(Seq path) {
+      Expression value = named(plan, (String) path.apply(0));
+      for (int i = 1; i < path.size(); i++) value = new UnresolvedExtractValue(value, Literal$.MODULE$.apply(path.apply(i)));
+      return value;
+    }
+  }
+
+  static Seq seq(List list) { return scala.jdk.javaapi.CollectionConverters.asScala(list).toSeq(); }
+}
