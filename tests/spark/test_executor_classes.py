@@ -52,7 +52,7 @@ def test_sessions_that_see_their_own_alone(web: WebServer, tmp_path: Path) -> No
     """Executors load for a task of such a session no JAR of another's, nor the context's."""
     published = PublishedCatalog(web)
     with published.build(data_inlining_row_limit=0) as reference:
-        reference.execute("CREATE TABLE t (id BIGINT)", "INSERT INTO t FROM range(5)")
+        reference.execute("CREATE TABLE t (id BIGINT)", "INSERT INTO t FROM range(6)", "DELETE FROM t WHERE id = 3")
     program = tmp_path / "isolated.py"
     program.write_text(ISOLATED)
     run = subprocess.run(

@@ -23,6 +23,7 @@ from penstock.storage.stores import plain_scheme, store_of
 
 FAILED = "\x01"  # an answer that begins with it is an error
 _CLASSES = ("penstock.PlanningException", "penstock.sql.LakeException")
+_UNKNOWN_DELETES = "penstock.UnreadableDeletes"
 _DENIED = "java.nio.file.AccessDeniedException"
 _NO_LONGER_VALID = re.compile("InvalidAccessKeyId|ExpiredToken|InvalidToken|SignatureDoesNotMatch|TokenRefreshRequired")
 _NUMBER = re.compile(r" \[(\d+)\]$")
@@ -62,7 +63,7 @@ _convert: Any = captured.convert_exception
 
 
 def _converted(java_error: Any) -> Exception:
-    known = _original(java_error) or _refused_read(java_error)
+    known = _original(java_error) or _refused_read(java_error) or _unknown_deletes(java_error)
     if known is not None:
         return known
     converted: Exception = _convert(java_error)
@@ -79,6 +80,17 @@ def _refused_read(java_error: Any) -> PenstockError | None:
             path, _, said = str(cause.getMessage()).partition(": ")
             if store_of(path) in known_stores():
                 return PenstockError(f"{plain_scheme(path)} may not be read with this key: {_why_denied(said)}")
+    return None
+
+
+def _unknown_deletes(java_error: Any) -> PenstockError | None:
+    """What a task met that could not read which rows of a file are deleted."""
+    for cause in _causes(java_error):
+        if cause.getClass().getName() == _UNKNOWN_DELETES:
+            return PenstockError(
+                f"{cause.getMessage()}; bring the file back, or read a version before these deletes. If old files were "
+                "cleaned up since this DataFrame was made, call read() again"
+            )
     return None
 
 

@@ -33,6 +33,7 @@ _PARQUET_OPTIONS = {
 }
 # To dictionaries and Bloom filters -0.0 and 0.0 are two values: Spark would lose rows of `x = 0` by them.
 _WITHOUT_DICTIONARIES = {"parquet.filter.dictionary.enabled": "false", "parquet.filter.bloom.enabled": "false"}
+_COMPLETE = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 _BINARY_FILE = (
     StructType()
     .add("path", StringType(), False)
@@ -43,20 +44,38 @@ _BINARY_FILE = (
 _SOURCES = "org.apache.spark.sql.execution.datasources"
 
 
-def parquet_rows(spark: SparkSession, index: Any, schema: StructType) -> DataFrame:
-    """Spark's own vectorised Parquet scan of an index's files; each brings its values of the constant columns."""
+def parquet_rows(
+    spark: SparkSession, index: Any, schema: StructType, *, with_deletes: bool = False, complete: bool = False
+) -> DataFrame:
+    """Spark's own vectorised Parquet scan of an index's files; each brings its values of the constant columns.
+
+    Args:
+        spark: The session.
+        index: Lists the files.
+        schema: What is read of them; ROW_INDEX too where the files have lost rows.
+        with_deletes: Whether the index says of each file which rows it has lost (`deletes_text`), for them to be left
+            out.
+        complete: Whether a file that is gone is an error even to a user who has Spark ignore such.
+
+    Returns:
+        The rows.
+    """
     floating = any(kind in schema.simpleString() for kind in ("float", "double"))
     settings = hadoop_settings(spark)
-    options = _PARQUET_OPTIONS | (_WITHOUT_DICTIONARIES if floating else {}) | settings
-    return _frame(spark, index, schema, _parquet(spark, in_stores=bool(settings)), options)
+    options = (
+        _PARQUET_OPTIONS | (_WITHOUT_DICTIONARIES if floating else {}) | (_COMPLETE if complete else {}) | settings
+    )
+    reader = _parquet(spark, in_stores=bool(settings), with_deletes=with_deletes)
+    frame = _frame(spark, index, schema, reader, options)
+    return frame.where(f"{ROW_INDEX} >= 0") if with_deletes else frame  # see RowsLeft
 
 
-def _parquet(spark: SparkSession, *, in_stores: bool) -> Any:
+def _parquet(spark: SparkSession, *, in_stores: bool, with_deletes: bool) -> Any:
     """None for Spark's Parquet reader; in stores, one that opens files without asking for sizes that are known."""
-    if not in_stores:
+    if not in_stores and not with_deletes:
         return None
     add_to_executors(spark, *KNOWN_FILES)
-    return new_object(spark, "penstock.KnownParquet", KNOWN_FILES)
+    return new_object(spark, "penstock.ParquetWithDeletes" if with_deletes else "penstock.KnownParquet", KNOWN_FILES)
 
 
 def file_rows(spark: SparkSession, index: Any) -> DataFrame:
@@ -76,13 +95,15 @@ def _frame(
 def file_records(files: Iterable[tuple[str, int, Sequence[object]]]) -> str:
     """Encode files as the index reads them: (path, size, constants). Of a file whose size is 0 it is asked for.
 
+    After the constants may stand what `deletes_text` gives.
+
     Spark shares a file out among tasks by its size, and reads nothing of what would lie behind it.
     """
     return _RECORD.join(
         _FIELD.join(
             (
-                _uri(path),
-                str(size if size > 0 else _asked_size(path)),
+                file_uri(path),
+                str(known_size(path, size)),
                 *(_NULL if value is None else _escaped(value) for value in constants),
             )
         )
@@ -90,11 +111,15 @@ def file_records(files: Iterable[tuple[str, int, Sequence[object]]]) -> str:
     )
 
 
-def _uri(path: str) -> str:
+def file_uri(path: str) -> str:
+    """The address of a file as Hadoop wants it."""
     return to_uri(hadoop_path(path) if store_kind(path) == "azure" else path)
 
 
-def _asked_size(path: str) -> int:
+def known_size(path: str, size: int) -> int:
+    """The size of a file, which is asked for where it is 0."""
+    if size > 0:
+        return size
     try:
         return file_size(path)
     except FileNotFoundError:

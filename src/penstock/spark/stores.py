@@ -17,8 +17,12 @@ from penstock.storage.reachability import check_reachable
 from penstock.storage.s3 import S3Access, with_environment
 from penstock.storage.stores import Store, store_of
 
-# Sources of the classes that open files whose sizes the catalog knows, in stores and behind http.
-KNOWN_FILES = ("KnownFile", "KnownParquet", "KnownSizes", "KnownStream", "RangeFileSystem")
+# Sources of the classes that open files on executors: those whose sizes the catalog knows, in stores and behind http;
+# and those of which rows were deleted, anywhere.
+KNOWN_FILES = (
+    "KnownFile", "KnownParquet", "KnownSizes", "KnownStream", "RangeFileSystem",
+    "DeletedPositions", "DeletionVector", "ParquetWithDeletes", "RowsLeft", "UnreadableDeletes",
+)  # fmt: skip
 # Hadoop's own file system for http can neither tell sizes nor read from the middle. One of ours is made for each file.
 _OF_WEB = {
     f"fs.{scheme}.impl{setting}": value

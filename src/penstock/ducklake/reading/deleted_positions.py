@@ -77,7 +77,7 @@ class _DeleteFileReader:
         constants = T.StructType([T.StructField(name, T.LongType()) for name in (DELETED_FILE, _BEGIN, _LAST)])
         index = self._index(constants, lambda file: (file.data_file_id, file.begin_snapshot, file.last_snapshot))
         schema = T.StructType([T.StructField("pos", T.LongType()), T.StructField(EMBEDDED_SNAPSHOT_ID, T.LongType())])
-        frame = parquet_rows(self.spark, index, schema)
+        frame = parquet_rows(self.spark, index, schema, complete=True)
         shown = frame.where(F.col(EMBEDDED_SNAPSHOT_ID).isNull() | (F.col(EMBEDDED_SNAPSHOT_ID) <= F.col(_LAST)))
         deleted_in = F.coalesce(F.col(EMBEDDED_SNAPSHOT_ID), F.col(_BEGIN)).alias(DELETED_IN)
         return shown.select(DELETED_FILE, F.col("pos").alias(DELETED_POSITION), deleted_in)

@@ -32,7 +32,11 @@ class FilePlanner:
     opaque: frozenset[int] = frozenset()  # columns that must not prune
 
     def __call__(self, filters: str) -> str:
-        return file_records((file.path, self._size(file), self.constants_of(file)) for file in self.files_for(filters))
+        return file_records(self.record(file) for file in self.files_for(filters))
+
+    def record(self, file: DataFile) -> tuple[str, int, tuple[object, ...]]:
+        """What the index is told of a file: its path, its size and its constants."""
+        return file.path, self._size(file), self.constants_of(file)
 
     def _size(self, file: DataFile) -> int:
         """As the catalog has it; 0, to be asked for, where another file may have been put under the name.

@@ -40,6 +40,7 @@ from penstock.ducklake.reading.file_types import (
 )
 from penstock.ducklake.reading.initial_defaults import EXISTS_DEFAULT, default_sql, spark_can_fill
 from penstock.ducklake.reading.name_mapping import MappedReading, mapped_reading, mapping_by_position, source_names
+from penstock.ducklake.reading.planned_deletes import PlannedDeletes, are_readable, inlined_positions
 from penstock.ducklake.reading.row_conversion import Reading
 from penstock.ducklake.transaction import Shown
 from penstock.errors import NotFoundError, UnsupportedError
@@ -89,7 +90,7 @@ class TableContents:
 
 @dataclass(frozen=True)
 class BranchRows:
-    """Rows of one kind of file before deletes: the frame and, over it, the columns as shown.
+    """Rows of one kind of file, and over them the columns as shown; with deleted rows, unless they are left out.
 
     Where deletes or row ids need them, the frame also has each row's file and its position there.
     """
@@ -98,6 +99,7 @@ class BranchRows:
     shown: Sequence[SqlColumn]
     planner: FilePlanner
     index: Any
+    left_out: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,12 +149,22 @@ class TableScan:
     def frame(self, contents: TableContents) -> DataFrame:
         """The table's rows; nothing is read before Spark runs a query on them."""
         branches = [
-            self._finished(rows, group, contents) for group in contents.groups for rows in self.rows(group, contents)
+            self._finished(rows, group, contents)
+            for group in contents.groups
+            for rows in self.rows(group, contents, self._answer(group, contents))
         ]
         branches += [self._from_inlined(rows) for rows in contents.inlined]
         if not branches:
             return empty_frame(self.spark, self.schema)
         return reduce(DataFrame.union, branches)
+
+    def _answer(self, group: FileGroup, contents: TableContents) -> Answer:
+        """Lets Spark's reader leave out deleted rows; where it cannot, `_finished` does."""
+        by_duckdb = group.foreign or self.layout.only_duckdb_reads(group.era)
+        if not group.deleted or by_duckdb or not are_readable(contents.delete_kinds[group]):
+            return lambda planner: planner
+        kinds, inlined = contents.delete_kinds[group], inlined_positions(contents.inlined_deletes)
+        return lambda planner: PlannedDeletes(planner, kinds, inlined)
 
     @property
     def schema(self) -> T.StructType:
@@ -264,8 +276,11 @@ class TableScan:
             for item, column in zip(shown, self.layout.columns, strict=True)
             if not reading.is_shown_as_read(column)
         }
-        index = self._index(answer(planner), constants, computed, group)
-        return BranchRows(parquet_rows(self.spark, index, schema), shown, planner, index)
+        asked = answer(planner)
+        index, left_out = self._index(asked, constants, computed, group), isinstance(asked, PlannedDeletes)
+        return BranchRows(
+            parquet_rows(self.spark, index, schema, with_deletes=left_out), shown, planner, index, left_out
+        )
 
     def _planner(self, group: FileGroup, names: Mapping[int, str], constants_of: ConstantsOf) -> FilePlanner:
         return FilePlanner(self.scope, self.specs, group, self.layout.columns, names, constants_of)
@@ -314,7 +329,7 @@ class TableScan:
         frame, shown = rows.frame, list(rows.shown)
         if group.partial:
             frame = frame.where(F.col(EMBEDDED_SNAPSHOT_ID) <= self.scope.version)
-        if group.deleted:
+        if group.deleted and not rows.left_out:
             kinds, inlined = contents.delete_kinds[group], contents.inlined_deletes
             frame = without_rows(frame, deleted_positions(self.spark, rows.planner, rows.index, kinds, inlined))
         if self.row_ids:

@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.Predicate$;
 import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.StructType;
@@ -28,6 +29,7 @@ public class CatalogFileIndex implements FileIndex {
   private static final String NULL = "\u0000";
   private static final String FAILED = "\u0001";
   private static final long KEPT_NANOSECONDS = 10000000000L; // an answer, from planning to running
+  private static final String DELETES = "_penstock_deletes";  // among a file's metadata: see ParquetWithDeletes
   // For files that Python reads: Spark would ask their store about each, with a file system that it may not have.
   private static final Path ANYWHERE = new Path("file:///");
 
@@ -110,7 +112,7 @@ public class CatalogFileIndex implements FileIndex {
 
   public int hashCode() { return System.identityHashCode(planner) + java.util.Objects.hashCode(told); }
 
-  /** One call into Python: the filters as JSON in; a record a file out, of its URI, its size and its constants. */
+  /** One call into Python: the filters as JSON in; a record a file out, of its URI, its size, its constants and deletes. */
   public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
     String chosen = choose(given != null ? given : FilterText.all(dataFilters, derived), false);
     if (chosen.startsWith(FAILED)) throw new PlanningException(chosen.substring(1));
@@ -123,10 +125,19 @@ public class CatalogFileIndex implements FileIndex {
       if (!all(onConstants, values)) continue;
       Path path = readInPython ? ANYWHERE : new Path(java.net.URI.create(field[0]));
       FileStatus status = new FileStatus(Long.parseLong(field[1]), false, 1, 134217728L, 0L, path);
-      FileStatus[] one = new FileStatus[] {status};
-      directories.add(PartitionDirectory.apply(values, one));
+      ArrayList one = new ArrayList();
+      one.add(new FileStatusWithMetadata(status, deletes(field)));
+      directories.add(new PartitionDirectory(values, seq(one)));
     }
     return seq(directories);
+  }
+
+  /** What stands in a record after the constants is about deleted rows: for ParquetWithDeletes. */
+  private scala.collection.immutable.Map deletes(String[] field) {
+    int place = constants.size() + 2;
+    Object told = scala.collection.immutable.Map$.MODULE$.empty();
+    if (place < field.length) told = ((scala.collection.immutable.Map) told).updated(DELETES, unescaped(field[place]));
+    return (scala.collection.immutable.Map) told;
   }
 
   /**
