@@ -102,13 +102,13 @@ def test_penstocks_own_session_is_the_one_that_is_there(spark: SparkSession, own
         spark.conf.unset("spark.sql.files.openCostInBytes")
 
 
-def test_attaching_adds_one_rule_to_a_session(file_catalog: Catalog, spark: SparkSession) -> None:
+def test_attaching_adds_two_rules_to_a_session(file_catalog: Catalog, spark: SparkSession) -> None:
     own = spark.newSession()
     before = settings(own)
     for _ in range(2):
         penstock.attach(file_catalog.uri, spark=own).close()
     assert settings(own) == before | documented(spark.version)
-    assert rules(own) == ["FollowFilters"]
+    assert rules(own) == ["CatalogAggregates", "FollowFilters"]
 
 
 def held_up(started: Path, go_on: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

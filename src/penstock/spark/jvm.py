@@ -17,7 +17,11 @@ from pyspark.sql.types import StructType
 from penstock.spark.java_classes import class_loader, java_class
 from penstock.spark.planning_errors import FAILED, note_error
 
-_SOURCES = ("PlanningException", "FilterText", "CatalogFileIndex", "FollowFilters", "Projection", "Frames")
+_SOURCES = (
+    "PlanningException", "FilterText", "CatalogFileIndex", "FileChain", "CatalogAggregates", "FollowFilters",
+    "Projection", "Frames",
+)  # fmt: skip
+_AGGREGATES = "\x02"  # a question that begins with it is not for files: see CatalogAggregates.java
 _CATALYST = "org.apache.spark.sql.catalyst"
 STATEMENT = "_penstock_statement"  # see StatementNames.java
 _EXPRESSIONS = "org.apache.spark.sql.classic.ExpressionUtils"
@@ -35,6 +39,9 @@ class _Function:
 
     def apply(self, argument: str) -> str:
         try:
+            if argument.startswith(_AGGREGATES):
+                known = getattr(self._call, "aggregates", None)
+                return known(argument[1:]) if known else ""
             return self._call(argument)
         except Exception as error:
             return FAILED + note_error(error)
@@ -49,6 +56,8 @@ def file_index(
     description: str,
 ) -> Any:
     """A Spark `FileIndex` that asks `planner` for files: filters as JSON in, records of files out.
+
+    A planner with a method `aggregates` is also asked what is known of aggregates over its rows.
 
     `derived`: the SQL of columns that are computed from what is in the files, as `projected` takes it, each with the
     name by which the planner knows it.
@@ -68,7 +77,7 @@ def frames(spark: SparkSession) -> Any:
 
 
 def install_rules(spark: SparkSession) -> None:
-    """Add Penstock's optimizer rule to a session, once."""
+    """Add Penstock's optimizer rules to a session, once."""
     rule: Any = new_object(spark, "penstock.FollowFilters")
     rule.install(spark._jsparkSession)
 

@@ -111,6 +111,11 @@ def file_records(files: Iterable[tuple[str, int, Sequence[object]]]) -> str:
     )
 
 
+def known_values(values: Iterable[str | None]) -> str:
+    """Encode what is known of aggregates, as the index reads it."""
+    return _FIELD.join(_NULL if value is None else value for value in values)
+
+
 def file_uri(path: str) -> str:
     """The address of a file as Hadoop wants it."""
     return to_uri(hadoop_path(path) if store_kind(path) == "azure" else path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -135,6 +135,16 @@ class FileScope:
         if not tests or group.file_count < MANY_FILES or self.seen_time is None or self.at.own is not None:
             return None
         return zones_of(self.database).kept(tests, Moment(self.seen_snapshot, self.seen_time), self.next_file_id)
+
+    def total(
+        self, group: FileGroup, query: Callable[[Condition], Condition], keep: Condition = EVERY_FILE
+    ) -> tuple[Any, ...]:
+        """The one row of a query over the files `d` of a group that a condition keeps, which it is made of."""
+        where, parameters = self._members(group)
+        sql = f"{self._shown(keep)} AND {where} AND {keep.sql}"
+        asked = query(Condition(sql, (*self._shown_parameters(), *parameters, *keep.parameters)))
+        with self._still(group):
+            return tuple(self.database.query(asked.sql, asked.parameters)[0])
 
     def delete_kinds(self, group: FileGroup) -> list[DeleteKind]:
         """The kinds of delete files that a group's files have."""

@@ -32,7 +32,11 @@ class FilePlanner:
     opaque: frozenset[int] = frozenset()  # columns that must not prune
 
     def __call__(self, filters: str) -> str:
-        return file_records(self.record(file) for file in self.files_for(filters))
+        return self.records(self.keep(filters))
+
+    def records(self, keep: Condition) -> str:
+        """The files that a condition keeps, as the index reads them."""
+        return file_records(map(self.record, self._files(keep)))
 
     def record(self, file: DataFile) -> tuple[str, int, tuple[object, ...]]:
         """What the index is told of a file: its path, its size and its constants."""
@@ -47,7 +51,10 @@ class FilePlanner:
 
     def files_for(self, filters: str) -> list[DataFile]:
         """The files that can hold a row that passes the filters."""
-        kept = self.scope.data_files(self.group, self.keep(filters))
+        return self._files(self.keep(filters))
+
+    def _files(self, keep: Condition) -> list[DataFile]:
+        kept = self.scope.data_files(self.group, keep)
         return [file for file in kept if self.files is None or file.id in self.files]
 
     def keep(self, filters: str) -> Condition:
@@ -70,11 +77,15 @@ class FilePlanner:
 
     def prunings(self, filters: str, within: Ranges | None = None) -> tuple[Pruning, ...]:
         """The reasons that the filters give to leave files out; of some files only, if their ids are given."""
-        each = [json.dumps(_with_own_names(item, self.columns, self.names)) for item in json.loads(filters)]
+        each = [json.dumps(self.own_names(item)) for item in json.loads(filters)]
         by_id = {item.id: item for column in self.columns for item in column.walk()}
         clear = [column for column in self.columns if column.id not in self.opaque]
         implication = implied_by(each, clear)
         return prunings(implication, self.scope.table_id, self.specs, by_id, self.scope.database.dialect, within=within)
+
+    def own_names(self, node: Any) -> Any:
+        """A filter with the columns' own names in place of those that the scan asks for them by."""
+        return _with_own_names(node, self.columns, self.names)
 
 
 def _with_own_names(node: Any, columns: Sequence[Column], names: Mapping[int, str]) -> Any:

@@ -23,6 +23,7 @@ from penstock.ducklake.catalog.visible_files import FileScope, TargetFiles
 from penstock.ducklake.files.sealed_keys import Seal
 from penstock.ducklake.model.files import DataFile, DeleteKind, FileGroup, MappedField
 from penstock.ducklake.model.objects import TableInfo
+from penstock.ducklake.reading.catalog_aggregates import AnsweringPlanner
 from penstock.ducklake.reading.column_layout import ColumnLayout, shown_schema
 from penstock.ducklake.reading.deleted_positions import DELETED_FILE, DELETED_POSITION, deleted_positions
 from penstock.ducklake.reading.duckdb_reader import DUCKDB_FILE, duckdb_file, read_rows
@@ -162,7 +163,7 @@ class TableScan:
         """Lets Spark's reader leave out deleted rows; where it cannot, `_finished` does."""
         by_duckdb = group.foreign or self.layout.only_duckdb_reads(group.era)
         if not group.deleted or by_duckdb or not are_readable(contents.delete_kinds[group]):
-            return lambda planner: planner
+            return AnsweringPlanner
         kinds, inlined = contents.delete_kinds[group], inlined_positions(contents.inlined_deletes)
         return lambda planner: PlannedDeletes(planner, kinds, inlined)
 
@@ -174,9 +175,7 @@ class TableScan:
             schema.add(name, T.LongType())
         return schema
 
-    def rows(
-        self, group: FileGroup, contents: TableContents, answer: Answer = lambda planner: planner
-    ) -> list[BranchRows]:
+    def rows(self, group: FileGroup, contents: TableContents, answer: Answer = AnsweringPlanner) -> list[BranchRows]:
         """The rows of a group's files. `answer` may put something between Spark's question and the planner."""
         if group.foreign or self.layout.only_duckdb_reads(group.era):
             if group.mapping_id is not None:

@@ -14,6 +14,8 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.Predicate$;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.StructType;
@@ -30,6 +32,7 @@ public class CatalogFileIndex implements FileIndex {
   private static final String FAILED = "\u0001";
   private static final long KEPT_NANOSECONDS = 10000000000L; // an answer, from planning to running
   private static final String DELETES = "_penstock_deletes";  // among a file's metadata: see ParquetWithDeletes
+  private static final String AGGREGATES = "\u0002";
   // For files that Python reads: Spark would ask their store about each, with a file system that it may not have.
   private static final Path ANYWHERE = new Path("file:///");
 
@@ -43,6 +46,7 @@ public class CatalogFileIndex implements FileIndex {
   private boolean readInPython;
   private String given;
   private String told;
+  private String answered;
   private String asked;
   private String answer;
   private String shown;
@@ -94,11 +98,56 @@ public class CatalogFileIndex implements FileIndex {
     return copy;
   }
 
+  /** The same without the files that aggregates are known of: see CatalogAggregates. */
+  public CatalogFileIndex without(String question) {
+    CatalogFileIndex copy = copy();
+    copy.told = told;
+    copy.answered = question;
+    return copy;
+  }
+
+  /** Whether each of its files is rows of a table, all of them, and the catalog may know aggregates of these. */
+  public boolean isAskedForRows() { return !follower && !readInPython && given == null && answered == null; }
+
+  /**
+   * What the catalog knows of aggregates: in how many files there may be more rows, and the values over the others, of
+   * which NULLs are null. Null where it knows nothing.
+   */
+  public String[] known(String question) {
+    String known = (String) planner.apply(AGGREGATES + question);
+    if (known.startsWith(FAILED)) throw new PlanningException(known.substring(1));
+    if (known.isEmpty()) return null;
+    String[] fields = known.split(FIELD, -1);
+    for (int i = 0; i < fields.length; i++) {
+      if (NULL.equals(fields[i])) fields[i] = null;
+    }
+    return fields;
+  }
+
+  /** The index of a relation, where it is one of ours. */
+  static CatalogFileIndex of(Object node) {
+    if (!(node instanceof LogicalRelation)) return null;
+    Object relation = ((LogicalRelation) node).relation();
+    if (!(relation instanceof HadoopFsRelation)) return null;
+    Object location = ((HadoopFsRelation) relation).location();
+    return location instanceof CatalogFileIndex ? (CatalogFileIndex) location : null;
+  }
+
+  /** A relation with another index in the place of its own. */
+  static LogicalRelation over(LogicalRelation old, CatalogFileIndex index) {
+    HadoopFsRelation files = (HadoopFsRelation) old.relation();
+    HadoopFsRelation chosen = new HadoopFsRelation(
+        index, files.partitionSchema(), files.dataSchema(), files.bucketSpec(), files.fileFormat(), files.options(),
+        files.sparkSession());
+    return new LogicalRelation(chosen, old.output(), old.catalogTable(), old.isStreaming(), old.stream());
+  }
+
   private CatalogFileIndex copy() {
     CatalogFileIndex copy = new CatalogFileIndex().init(planner, constants, derived, sizeInBytes, description);
     copy.leader = leader;
     copy.follower = follower;
     copy.readInPython = readInPython;
+    copy.answered = answered;
     return copy;
   }
 
@@ -107,7 +156,8 @@ public class CatalogFileIndex implements FileIndex {
     if (!(other instanceof CatalogFileIndex)) return false;
     CatalogFileIndex index = (CatalogFileIndex) other;
     return planner == index.planner && leader == index.leader && follower == index.follower
-        && java.util.Objects.equals(given, index.given) && java.util.Objects.equals(told, index.told);
+        && java.util.Objects.equals(given, index.given) && java.util.Objects.equals(told, index.told)
+        && java.util.Objects.equals(answered, index.answered);
   }
 
   public int hashCode() { return System.identityHashCode(planner) + java.util.Objects.hashCode(told); }
@@ -144,7 +194,8 @@ public class CatalogFileIndex implements FileIndex {
    * What Python answers to filters. Spark tells a plan, and asks for its size, before it runs it: the answer to the one is
    * kept for the other, and no longer, as Python has to notice what was changed meanwhile.
    */
-  private synchronized String choose(String filters, boolean keep) {
+  private synchronized String choose(String pushed, boolean keep) {
+    String filters = answered == null ? pushed : FilterText.with(pushed, "answered", answered);
     boolean known = filters.equals(asked) && System.nanoTime() - askedAt < KEPT_NANOSECONDS;
     String files = known ? answer : (String) planner.apply(filters);
     if (!known) askedAt = System.nanoTime();

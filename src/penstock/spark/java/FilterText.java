@@ -50,6 +50,15 @@ public class FilterText {
     return out.append("]").toString();
   }
 
+  /** One expression. */
+  static String one(Expression e, Map derived) { return of(e, derived, 0); }
+
+  /** Filters with one more, of a name and a text. */
+  static String with(String filters, String name, String text) {
+    String before = filters.substring(0, filters.length() - 1);
+    return before + (before.length() > 1 ? "," : "") + "[" + quoted(name) + "," + quoted(text) + "]]";
+  }
+
   private static String of(Expression e, Map derived, int depth) {
     if (depth > DEEPEST) return UNKNOWN;
     if (e instanceof And) return chain("and", And.class, e, derived, depth);

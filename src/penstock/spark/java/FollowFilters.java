@@ -14,7 +14,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import scala.Function1;
 import scala.collection.immutable.Seq;
@@ -26,12 +25,14 @@ import scala.runtime.AbstractPartialFunction;
  * are needed, as the last of the filters: ["columns", "a", "b"].
  */
 public class FollowFilters extends Rule {
+  /** Adds the rules to a session, once. */
   public static void install(SparkSession session) {
     Seq rules = session.experimental().extraOptimizations();
     for (int i = 0; i < rules.size(); i++) {
       if (rules.apply(i) instanceof FollowFilters) return;
     }
     ArrayList all = new ArrayList(scala.jdk.javaapi.CollectionConverters.asJava(rules));
+    all.add(new CatalogAggregates());
     all.add(new FollowFilters());
     session.experimental().extraOptimizations_$eq(scala.jdk.javaapi.CollectionConverters.asScala((List) all).toSeq());
   }
@@ -60,7 +61,7 @@ public class FollowFilters extends Rule {
     boolean mapped = at instanceof MapInArrow;
     if (mapped) at = (LogicalPlan) at.children().apply(0);
     while (mapped && at instanceof Project) at = (LogicalPlan) at.children().apply(0);
-    CatalogFileIndex index = index(at);
+    CatalogFileIndex index = CatalogFileIndex.of(at);
     // A map of the user's own says nothing about the table's columns: only ours, right above its files, is looked through.
     if (index == null || index.isReadInPython() != mapped) return null;
     Lead found = new Lead();
@@ -82,14 +83,6 @@ public class FollowFilters extends Rule {
   }
 
   private static Seq columns(AttributeSet needed) { return needed == null ? null : needed.toSeq(); }
-
-  private static CatalogFileIndex index(Object node) {
-    if (!(node instanceof LogicalRelation)) return null;
-    Object relation = ((LogicalRelation) node).relation();
-    if (!(relation instanceof HadoopFsRelation)) return null;
-    Object location = ((HadoopFsRelation) relation).location();
-    return location instanceof CatalogFileIndex ? (CatalogFileIndex) location : null;
-  }
 
   /** A chain of filters and projections over a map, its index told of both; anything else as it is. */
   private static LogicalPlan informed(LogicalPlan top) {
@@ -143,7 +136,7 @@ public class FollowFilters extends Rule {
     }
 
     public boolean isDefinedAt(Object node) {
-      CatalogFileIndex index = index(node);
+      CatalogFileIndex index = CatalogFileIndex.of(node);
       return index != null && index.isFollower() == followers && index.follows(lead.index)
           && !lead.filters.equals(isGiven(index) ? index.given() : index.told());
     }
@@ -153,13 +146,9 @@ public class FollowFilters extends Rule {
 
     public Object applyOrElse(Object node, Function1 otherwise) {
       if (!isDefinedAt(node)) return otherwise.apply(node);
-      CatalogFileIndex index = index(node);
-      LogicalRelation old = (LogicalRelation) node;
-      HadoopFsRelation files = (HadoopFsRelation) old.relation();
-      HadoopFsRelation chosen = new HadoopFsRelation(
-          isGiven(index) ? index.withFilters(lead.filters) : index.toldOf(lead.filters), files.partitionSchema(), files.dataSchema(), files.bucketSpec(),
-          files.fileFormat(), files.options(), files.sparkSession());
-      return new LogicalRelation(chosen, old.output(), old.catalogTable(), old.isStreaming(), old.stream());
+      CatalogFileIndex index = CatalogFileIndex.of(node);
+      return CatalogFileIndex.over(
+          (LogicalRelation) node, isGiven(index) ? index.withFilters(lead.filters) : index.toldOf(lead.filters));
     }
   }
 }
