@@ -307,13 +307,13 @@ def test_a_merge_between_the_scan_and_its_job_is_a_conflict(
     build(sqlite_catalog)
     with attached(sqlite_catalog, spark) as lake, attached(sqlite_catalog, spark) as other:
         lake.table("t").append(lake.table("t").read())
-        change_rows = deletes.change_rows
+        find_rows = deletes.find_rows
 
         def late(*arguments: Any) -> Any:
             other.merge_adjacent_files()
-            return change_rows(*arguments)
+            return find_rows(*arguments)
 
-        monkeypatch.setattr(deletes, "change_rows", late)
+        monkeypatch.setattr(deletes, "find_rows", late)
         with pytest.raises(penstock.ConflictError, match="replaced by another writer"):
             lake.table("t").delete("id < 5")
         assert lake.table("t").read().count() == 80

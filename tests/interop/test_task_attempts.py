@@ -13,7 +13,7 @@ import pytest
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql import SparkSession
 
-from penstock.ducklake.changing import deletes
+from penstock.ducklake.changing import delete_job, deletes
 from penstock.ducklake.changing.delete_job import DeleteJob
 from penstock.ducklake.writing import write_target
 from penstock.spark import file_tasks
@@ -37,8 +37,8 @@ class DyingJob(WriteJob):
 
 
 class DyingRemoval(DeleteJob):
-    def _removed(self, file_id: Any, positions: Any) -> Any:
-        removed = super()._removed(file_id, positions)
+    def removal(self, file_id: Any, positions: Any) -> Any:
+        removed = super().removal(file_id, positions)
         die()
         return removed
 
@@ -68,6 +68,7 @@ def test_files_of_failed_attempts_are_removed(
         monkeypatch.setattr(write_target, "WriteJob", DyingJob)
         table.append(rows)
         monkeypatch.setattr(deletes, "DeleteJob", DyingRemoval)
+        monkeypatch.setattr(delete_job, "FEW_FILES", 0)  # so that tasks write the delete files
         table.update({"id": "-id"}, "id % 10 = 1")
         assert len(swept) == 3, swept
     with file_catalog.reference() as reference:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import penstock
 from penstock import Lake
-from penstock.ducklake.changing import deletes
+from penstock.ducklake.changing import delete_job, deletes, row_places
 
 PARTITIONS, APPENDS, ROWS = 4, 3, 20_000
 BEFORE, ADDED = APPENDS * ROWS, 40_000  # the rows of the table, and those that statements add
@@ -66,13 +66,18 @@ def update(spark: SparkSession, place: Place) -> None:
 
 
 def delete(spark: SparkSession, place: Place) -> None:
-    with place.attached(spark) as lake:
-        lake.table("t").delete("id % 8 < 4 AND id > 0")
+    """Delete so that tasks write the delete files, although they are few."""
+    few, delete_job.FEW_FILES = delete_job.FEW_FILES, 0
+    try:
+        with place.attached(spark) as lake:
+            lake.table("t").delete("id % 8 < 4 AND id > 0")
+    finally:
+        delete_job.FEW_FILES = few
 
 
 def delete_in_two_steps(spark: SparkSession, place: Place, waits: str) -> None:
     """Delete as above, but wait between the two passes for as long as a file, which is made then, is there."""
-    real = deletes.write_delete_files
+    real, at_hand = deletes.write_delete_files, row_places.MOST_ROWS_AT_HAND
 
     def later(*arguments: Any) -> Any:
         Path(waits).touch()
@@ -80,11 +85,11 @@ def delete_in_two_steps(spark: SparkSession, place: Place, waits: str) -> None:
             time.sleep(0.01)
         return real(*arguments)
 
-    deletes.write_delete_files = later
+    deletes.write_delete_files, row_places.MOST_ROWS_AT_HAND = later, 0
     try:
         delete(spark, place)
     finally:
-        deletes.write_delete_files = real
+        deletes.write_delete_files, row_places.MOST_ROWS_AT_HAND = real, at_hand
 
 
 def compact(spark: SparkSession, place: Place) -> None:

@@ -52,27 +52,38 @@ def file_writing_job(spark: SparkSession, directory: str | None, write_id: str) 
     wrote goes. The files are those in `directory` with `write_id` in their names; without one, the caller removes them,
     when no task is at it any more.
     """
-    context, tag, began = spark.sparkContext, f"penstock-{uuid4()}", time.time()
-    files = TaskFiles(tag)
+    began = time.time()
+    try:
+        with interruptible_job(spark) as tag:
+            files = TaskFiles(tag)
+            yield files
+            if _tried_again(spark, tag, began):
+                _wait_for_tasks(spark, tag)
+                if directory is not None and files.reported is not None:
+                    with suppress(OSError):  # the rows are all there
+                        delete_written(directory, write_id, files.reported)
+    except BaseException:
+        if directory is not None:
+            with suppress(OSError):  # what failed first is the news
+                delete_written(directory, write_id)
+        raise
+
+
+@contextmanager
+def interruptible_job(spark: SparkSession) -> Iterator[str]:
+    """Run a job that is found by what interrupts its session, and that ends when it is left; gives its tag."""
+    context, tag = spark.sparkContext, f"penstock-{uuid4()}"
     present: Any = context.getJobTags()  # of Java: asked, as going through it ends with an error, which takes long
     tags = [one for one in (tag, session_tag(spark)) if one not in present]  # jobs may run in a session of their own
     for one in tags:
         context.addJobTag(one)
     try:
         with original_errors():
-            yield files
-        if _tried_again(spark, tag, began):
-            _wait_for_tasks(spark, tag)
-            if directory is not None and files.reported is not None:
-                with suppress(OSError):  # the rows are all there
-                    delete_written(directory, write_id, files.reported)
+            yield tag
     except BaseException:
         with suppress(Py4JError):  # of a context that has stopped, and its tasks with it
             context.cancelJobsWithTag(tag)
             _wait_for_tasks(spark, tag)
-        if directory is not None:
-            with suppress(OSError):  # what failed first is the news
-                delete_written(directory, write_id)
         raise
     finally:
         with suppress(Py4JError):

@@ -92,10 +92,20 @@ def new_object(spark: SparkSession, name: str, sources: tuple[str, ...] = _SOURC
 def filter_text(frame: DataFrame, predicate: SparkColumn) -> str:
     """A predicate over a frame in the JSON that the planner reads filters in."""
     spark = frame.sparkSession
-    jvm: Any = spark._jvm
     plan = query_execution(frame.where(predicate)).analyzed()
     folded = java_class(spark, "org.apache.spark.sql.catalyst.optimizer.ConstantFolding").apply(plan)
-    filters = jvm.PythonUtils.toSeq([folded.condition()])
+    return _text_of(spark, folded.condition())
+
+
+def optimized_filter_text(frame: DataFrame, predicate: SparkColumn) -> str | None:
+    """The same of what Spark makes of the predicate when it plans; None where that is no filter of the frame's rows."""
+    plan = query_execution(frame.where(predicate)).optimizedPlan()
+    return _text_of(frame.sparkSession, plan.condition()) if plan.getClass().getSimpleName() == "Filter" else None
+
+
+def _text_of(spark: SparkSession, condition: Any) -> str:
+    jvm: Any = spark._jvm
+    filters = jvm.PythonUtils.toSeq([condition])
     text: str = new_object(spark, "penstock.FilterText").all(filters, java_class(spark, "java.util.HashMap")())
     return text
 

@@ -49,6 +49,11 @@ def empty_frame(spark: SparkSession, schema: T.StructType) -> DataFrame:
     return DataFrame(frames(spark).empty(spark._jsparkSession, schema.json()), spark)
 
 
+def unread_frame(spark: SparkSession, schema: T.StructType) -> DataFrame:
+    """A DataFrame without rows, whose queries Spark optimizes as if it had some."""
+    return DataFrame(frames(spark).unread(spark._jsparkSession, schema.json()), spark)
+
+
 @cache
 def _struct(schema: str) -> T.StructType:
     kind = T.StructType.fromDDL(schema)

@@ -148,6 +148,11 @@ class Written:
         """The paths of the files, relative to the table's directory."""
         return [file.path for file in self.files]
 
+    @property
+    def row_count(self) -> int:
+        """How many rows there are."""
+        return sum(file.record_count for file in self.files) + sum(int(batch.num_rows) for batch in self.held)
+
 
 def run_write_job(frame: DataFrame, job: WriteJob) -> Written:
     """Let the tasks write the rows. When the job fails, the files of all its tasks are removed."""

@@ -22,7 +22,7 @@ def deletable_files(database: Database, table: TableInfo, at: At, ids: Collectio
             rows = database.query(
                 f"""SELECT d.data_file_id, d.path, d.path_is_relative, d.record_count,
                            x.delete_file_id, x.path, x.path_is_relative, x.format, x.encryption_key,
-                           x.begin_snapshot
+                           x.begin_snapshot, coalesce(x.delete_count, 0)
                     FROM ducklake_data_file d
                     LEFT JOIN (SELECT * FROM ducklake_delete_file WHERE table_id = ? AND {at.visible()}) x
                       ON x.data_file_id = d.data_file_id
@@ -42,6 +42,7 @@ def deletable_files(database: Database, table: TableInfo, at: At, ids: Collectio
                         r[8],
                         inlined.get(r[0], 0),
                         r[9],
+                        int(r[10]),
                     )
                 )
     return found

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import DataFrame, Row
 
+from penstock.ducklake.changing.row_places import MATCH_COLUMNS, Numbers, Place, RowPlaces, pack, pack_matches
 from penstock.ducklake.reading.table_scan import FILE
 from penstock.spark.arrow_transfer import run_in_batches
-from penstock.spark.file_tasks import file_writing_job
+from penstock.spark.file_tasks import file_writing_job, interruptible_job
 from penstock.spark.kept_rows import Keep
 from penstock.spark.workers import map_in_workers
 from penstock.spark.write_job import GatherJob, WriteJob, Written, collect_written, gather_rows
@@ -27,15 +27,19 @@ POSITION = "_penstock_position"
 # Whether the row is written anew, and the number of the source's row that it matched.
 WRITTEN, SOURCE = "_penstock_written", "_penstock_source"
 CONTROL_COLUMNS = (FILE, POSITION, WRITTEN, SOURCE)
-_RESULT = "file binary, rows binary, touched bigint, positions binary, sources binary"
+_RESULT = (
+    "file binary, rows binary, touched bigint, positions binary, repeated boolean, matches binary,"
+    " match_count bigint, sources array<bigint>, source_count bigint"
+)
 _ARROW = pa.schema(
     [
         ("file", pa.binary()), ("rows", pa.binary()), ("touched", pa.int64()), ("positions", pa.binary()),
-        ("sources", pa.binary()),
+        ("repeated", pa.bool_()), ("matches", pa.binary()), ("match_count", pa.int64()),
+        ("sources", pa.list_(pa.int64())), ("source_count", pa.int64()),
     ]
 )  # fmt: skip
 _NO_FILE = -1
-Numbers = npt.NDArray[np.int64]
+_SOURCES_A_RESULT = 100_000
 
 
 @dataclass
@@ -43,6 +47,7 @@ class _Places:
     """Collects where the rows that went by are, and which rows of a source they matched."""
 
     positions: dict[int, list[Numbers]] = field(default_factory=dict)
+    matches: dict[int, list[pa.RecordBatch]] = field(default_factory=dict)
     sources: list[Numbers] = field(default_factory=list)
 
     def add(self, files: pa.Array, positions: pa.Array, sources: pa.Array) -> None:
@@ -54,22 +59,36 @@ class _Places:
         if sources.null_count < len(sources):
             self.sources.append(sources.drop_null().to_numpy())
 
+    def add_matches(self, files: pa.Array, matches: pa.RecordBatch) -> None:
+        owners = files.fill_null(_NO_FILE)
+        for owner in owners.unique().to_pylist():
+            self.matches.setdefault(owner, []).append(matches.filter(pc.equal(owners, owner)))
+
     def results(self) -> Iterator[pa.RecordBatch]:
         for owner, parts in self.positions.items():
             touched = None if owner == _NO_FILE else owner
-            yield _result(touched=touched, positions=_joined(parts))
-        if self.sources:
-            yield _result(sources=_joined(self.sources))
+            found = np.concatenate(parts)
+            yield _result(touched=touched, positions=pack(found), repeated=len(np.unique(found)) < len(found))
+        for owner, batches in self.matches.items():
+            touched = None if owner == _NO_FILE else owner
+            for count, packed in pack_matches(batches):
+                yield _result(touched=touched, matches=packed, match_count=count)
+        matched = np.unique(np.concatenate(self.sources)) if self.sources else ()
+        for start in range(0, len(matched), _SOURCES_A_RESULT):
+            piece = matched[start : start + _SOURCES_A_RESULT]
+            yield _result(sources=piece, source_count=len(piece))
 
 
 @dataclass(frozen=True)
 class ChangeJob:
     """Does the work of a task on rows that change.
 
-    Batches end in the `CONTROL_COLUMNS`; what is before them is for the writer, if there is one.
+    Batches end in the `CONTROL_COLUMNS`; what is before them is for the writer, if there is one. With `matches`, it is
+    what is to be told of the rows that are to be written: `MATCH_COLUMNS` but for the place.
     """
 
     writer: WriteJob | None
+    matches: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         places = _Places()
@@ -86,6 +105,9 @@ class ChangeJob:
         for batch in batches:
             *columns, files, positions, written, sources = batch.columns
             places.add(files, positions, sources)
+            if self.matches:
+                found = pa.RecordBatch.from_arrays([positions, *columns], names=list(MATCH_COLUMNS))
+                places.add_matches(files.filter(written), found.filter(written))
             if self.writer is None:
                 continue
             rows = pa.RecordBatch.from_arrays(columns, names=[f"c{i}" for i in range(len(columns))])
@@ -94,59 +116,101 @@ class ChangeJob:
 
 @dataclass(frozen=True)
 class ChangeResult:
-    """What the tasks did: the new rows, the files that lose rows, and, kept, which rows those are."""
+    """What the tasks did: the new rows, and the places of those that go."""
 
     written: Written
-    touched: frozenset[int]
+    touched: frozenset[int]  # the files that lose rows
     removes: bool  # rows of files or inlined ones
     results: DataFrame
+    at_hand: Sequence[Place] | None
+    repeated: bool  # whether a task met a row twice
+    match_count: int  # how many matches there are, where they were asked for
+    source_count: int  # how many numbers `sources` has
 
     @property
-    def places(self) -> DataFrame:
-        """File (NULL for inlined rows) and positions, as `positions_of` reads them."""
-        return self.results.where("positions IS NOT NULL").select(F.col("touched").alias(FILE), "positions")
+    def count(self) -> int:
+        """How many rows go, where their places are at hand."""
+        return sum(map(len, (self.places.by_file or {}).values()))
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a row goes twice, where the places are at hand."""
+        return self.repeated or self.places.repeats
+
+    @cached_property
+    def places(self) -> RowPlaces:
+        """Where the rows are that go."""
+        kept = self.results.where("positions IS NOT NULL").selectExpr(f"touched AS {FILE}", "positions")
+        return RowPlaces(kept, self.at_hand)
+
+    @property
+    def matches(self) -> DataFrame:
+        """FILE and packed matches, where they were asked for."""
+        return self.results.where("matches IS NOT NULL").selectExpr(f"touched AS {FILE}", "matches")
 
     @property
     def sources(self) -> DataFrame:
         """The numbers of the source's rows that matched, with repetitions."""
-        found = self.results.where("sources IS NOT NULL").select("sources")
-        return map_in_workers(found, _unpacked, f"{SOURCE} bigint")
+        return self.results.where("sources IS NOT NULL").selectExpr(f"explode(sources) AS {SOURCE}")
 
 
-def change_rows(frame: DataFrame, writer: WriteJob | None, directory: str, keep: Keep) -> ChangeResult:
-    """Let the tasks write the new rows. The results are kept, so that no row is looked at twice."""
+def change_rows(
+    frame: DataFrame,
+    writer: WriteJob | None,
+    directory: str,
+    keep: Keep,
+    at_hand: bool = False,
+    *,
+    matches: bool = False,
+) -> ChangeResult:
+    """Let the tasks write the new rows. The results are kept, so that no row is looked at twice.
+
+    With `at_hand`, where the positions of all rows are little, they come to the driver in the same go. With `matches`
+    and no writer, what rows are to be written of is kept for later.
+    """
     write_id = writer.plan.write_id if writer else new_write_id()
 
     def attempt(rows: DataFrame) -> ChangeResult:
         with file_writing_job(rows.sparkSession, directory, write_id) as files:
-            results = keep(map_in_workers(rows, ChangeJob(writer), _RESULT))
-            flags = [F.col(name).isNotNull().alias(f"has_{name}") for name in ("rows", "positions")]
-            told = results.where("sources IS NULL").select("file", "touched", *flags).collect()
+            results = keep(map_in_workers(rows, ChangeJob(writer, matches), _RESULT))
+            told = _told(results, at_hand)
             written = Written([pickle.loads(row.file) for row in told if row.file is not None])
             if writer and any(row.has_rows for row in told):
                 held = results.where("rows IS NOT NULL").select("file", "rows")
                 few = collect_written(gather_rows(held, GatherJob(writer, others=bool(written.files))).collect())
                 written = Written([*written.files, *few.files], few.held)
             files.report(written.paths)
-        touched = frozenset(row.touched for row in told if row.touched is not None)
-        return ChangeResult(written, touched, any(row.has_positions for row in told), results)
+        return _changed(written, told, results, at_hand)
 
     return run_in_batches(frame, attempt)
 
 
-def positions_of(packed: bytes) -> Numbers:
-    """The positions in bytes that a task returned."""
-    return np.frombuffer(packed, np.int64)
+def find_rows(frame: DataFrame) -> ChangeResult:
+    """Find rows of which only the `CONTROL_COLUMNS` are given, in one job: the positions of all of them are little."""
+
+    def attempt(rows: DataFrame) -> ChangeResult:
+        with interruptible_job(rows.sparkSession):
+            results = map_in_workers(rows, ChangeJob(None), _RESULT)
+            told = _told(results, at_hand=True)
+        return _changed(Written(), told, results, at_hand=True)
+
+    return run_in_batches(frame, attempt)
 
 
-def _unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for packed in batch.column(0):
-            yield pa.RecordBatch.from_arrays([pa.array(positions_of(packed.as_py()))], names=[SOURCE])
+def _told(results: DataFrame, at_hand: bool) -> list[Row]:
+    positions = "positions" if at_hand else "CAST(NULL AS BINARY) AS positions"
+    flags = [f"{name} IS NOT NULL AS has_{name}" for name in ("rows", "positions")]
+    plain = ("file", "touched", "repeated", "match_count", "source_count")
+    return results.selectExpr(*plain, *flags, positions).collect()
 
 
-def _joined(parts: list[Numbers]) -> bytes:
-    return np.concatenate(parts).astype(np.int64).tobytes()
+def _changed(written: Written, told: Sequence[Row], results: DataFrame, at_hand: bool) -> ChangeResult:
+    removing = [row for row in told if row.has_positions]
+    touched = frozenset(row.touched for row in removing if row.touched is not None)
+    places = [(row.touched, bytes(row.positions)) for row in removing] if at_hand else None
+    repeated = any(row.repeated for row in removing)
+    matches, sources = (sum(row[name] or 0 for row in told) for name in ("match_count", "source_count"))
+    return ChangeResult(written, touched, bool(removing), results, places, repeated, matches, sources)
 
 
 def _result(**values: object) -> pa.RecordBatch:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -14,7 +17,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.ducklake.changing.change_job import positions_of
+from penstock.ducklake.changing.row_places import PLACES, RowPlaces, unpack
 from penstock.ducklake.files.delete_files import (
     DatedPositions,
     DeletableFile,
@@ -26,11 +29,18 @@ from penstock.ducklake.files.delete_files import (
 )
 from penstock.ducklake.reading.pushed_filters import pushed_filters
 from penstock.ducklake.reading.table_scan import FILE, TableContents, TableScan
+from penstock.predicates import implied_by
+from penstock.predicates.implication import Anything
 from penstock.spark.file_tasks import file_writing_job
+from penstock.spark.jvm import optimized_filter_text
+from penstock.spark.local_rows import local_frame
 from penstock.spark.pushdown import covered_whole
 from penstock.spark.workers import map_in_workers
+from penstock.storage.parquet import delete_written
 from penstock.storage.parquet.names import new_write_id
 
+# What one process writes in less time than a job begins.
+FEW_FILES, FEW_POSITIONS, _THREADS = 64, 1_000_000, 8
 _RESULT = "removed binary"
 _RESULT_ARROW = pa.schema([("removed", pa.binary())])
 
@@ -63,10 +73,16 @@ class DeleteJob:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for file_id, positions in _by_file(batches):
-            removed = self._removed(file_id, positions)
+            removed = self.removal(file_id, positions)
             yield pa.RecordBatch.from_pydict({"removed": [pickle.dumps(removed)]}, schema=_RESULT_ARROW)
 
-    def _removed(self, file_id: int | None, positions: Positions) -> FileRemoval:
+    def is_little(self, found: Mapping[int | None, Positions]) -> bool:
+        """Whether positions by file, with those that the files lost before, are few and of few files."""
+        before = sum(self.files[file].deleted for file in found if file is not None)
+        return len(found) <= FEW_FILES and before + sum(map(len, found.values())) <= FEW_POSITIONS
+
+    def removal(self, file_id: int | None, positions: Positions) -> FileRemoval:
+        """Remove rows of a file by their positions, in order: writes the delete file that this takes."""
         if file_id is None:
             return FileRemoval(None, positions=tuple(positions.tolist()))
         file = self.files[file_id]
@@ -93,11 +109,33 @@ def _by_file(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int | None, Po
     """The positions of each file; rows come sorted by file."""
     rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
     for file_id, parts in groupby(rows, key=itemgetter(0)):
-        yield file_id, np.sort(np.concatenate([positions_of(packed) for _, packed in parts]))
+        yield file_id, unpack(packed for _, packed in parts)
 
 
-def write_delete_files(places: DataFrame, job: DeleteJob) -> list[FileRemoval]:
-    """Let the tasks write the delete files of rows given by file and packed positions."""
+def write_delete_files(places: RowPlaces, job: DeleteJob) -> list[FileRemoval]:
+    """Write the delete files of rows: few of them here, others in tasks."""
+    found = places.by_file
+    if found is not None and job.is_little(found):
+        return _written_here(found, job)
+    return _written_by_tasks(places.kept if places.at_hand is None else _given(places), job)
+
+
+def _written_here(found: Mapping[int | None, Positions], job: DeleteJob) -> list[FileRemoval]:
+    """Write few and small files: a job would take longer to begin."""
+    try:
+        with ThreadPoolExecutor(_THREADS) as threads:
+            return list(threads.map(job.removal, found.keys(), found.values()))
+    except BaseException:
+        with suppress(OSError):  # what failed first is the news
+            delete_written(job.directory, job.write_id)
+        raise
+
+
+def _given(places: RowPlaces) -> DataFrame:
+    return local_frame(places.kept.sparkSession, places.at_hand or (), PLACES)
+
+
+def _written_by_tasks(places: DataFrame, job: DeleteJob) -> list[FileRemoval]:
     together = places.repartition(F.col(FILE)).sortWithinPartitions(FILE)
     with file_writing_job(places.sparkSession, job.directory, job.write_id) as files:
         found = map_in_workers(together, job, _RESULT).collect()
@@ -106,8 +144,16 @@ def write_delete_files(places: DataFrame, job: DeleteJob) -> list[FileRemoval]:
     return removed
 
 
-def files_covered_whole(scan: TableScan, contents: TableContents, where: SparkColumn) -> frozenset[int]:
-    """Find the data files that hold only rows that a predicate is true for: the catalog's statistics say so, unread."""
+def files_covered_whole(
+    scan: TableScan, contents: TableContents, named: DataFrame, where: SparkColumn
+) -> frozenset[int]:
+    """Find the data files that hold only rows that a predicate is true for: the catalog's statistics say so, unread.
+
+    The catalog is not asked where the opposite of the predicate, over rows of these names, says nothing of any column.
+    """
+    opposite = optimized_filter_text(named, ~where | where.isNull())
+    if opposite is not None and _says_nothing(scan, opposite):
+        return frozenset()
 
     def possible(predicate: SparkColumn) -> Iterator[int]:
         for group in contents.groups:
@@ -115,3 +161,7 @@ def files_covered_whole(scan: TableScan, contents: TableContents, where: SparkCo
                 yield from (file.id for file in planner.files_for(filters))
 
     return frozenset(covered_whole(where, possible))
+
+
+def _says_nothing(scan: TableScan, filters: str) -> bool:
+    return implied_by([json.dumps(item) for item in json.loads(filters)], scan.layout.columns) == Anything()

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.ducklake.catalog.commits import staged_deletes, staged_files
 from penstock.ducklake.catalog.commits.provisional_ids import is_provisional
 from penstock.ducklake.catalog.deleted_rows import deletable_files
 from penstock.ducklake.catalog.inlined_rows import live_inlined_rows
-from penstock.ducklake.changing.change_job import POSITION, SOURCE, WRITTEN, ChangeResult, change_rows
+from penstock.ducklake.changing.change_job import POSITION, SOURCE, WRITTEN, ChangeResult, change_rows, find_rows
 from penstock.ducklake.changing.delete_job import DeleteJob, FileRemoval, files_covered_whole, write_delete_files
 from penstock.ducklake.changing.target_rows import target_rows
 from penstock.ducklake.changing.target_table import TargetTable
@@ -54,19 +55,30 @@ def removal_where(transaction: Transaction, table: TargetTable, where: SparkColu
     """
     scan, contents = table.scan, table.contents
     found = target_rows(scan, contents)
-    asks_others = has_subquery(found.named.where(where))
-    whole = frozenset[int]() if asks_others else files_covered_whole(scan, contents, where)
+    named = found.named
+    asks_others = has_subquery(named.where(where))
+    whole = frozenset[int]() if asks_others else files_covered_whole(scan, contents, named, where)
     rows = found.frame.where(where)
     if whole:
         rows = rows.where(F.col(FILE).isNull() | ~F.col(FILE).isin(*whole))
-    with row_keeper() as keep:
-        changed = change_rows(rows.select(*control_columns()), None, table.target.info.path, keep)
-        return removal_of_changed(transaction, table, changed, whole)
+    return removal_of_rows(transaction, table, rows.select(*control_columns()), whole)
 
 
 def control_columns(written: bool = False) -> list[SparkColumn]:
     """The `CONTROL_COLUMNS` of target rows that are removed and, if `written`, written anew."""
-    return [F.col(FILE), F.col(POSITION), F.lit(written).alias(WRITTEN), F.lit(None).cast("bigint").alias(SOURCE)]
+    made = (f"{'true' if written else 'false'} AS {WRITTEN}", f"CAST(NULL AS BIGINT) AS {SOURCE}")
+    return [F.expr(text) for text in (FILE, POSITION, *made)]
+
+
+def removal_of_rows(
+    transaction: Transaction, table: TargetTable, rows: DataFrame, whole_files: frozenset[int] = frozenset()
+) -> Removal:
+    """The removal of rows of which the `CONTROL_COLUMNS` are given: finds them, and writes their delete files."""
+    if table.has_places_at_hand:
+        return removal_of_changed(transaction, table, find_rows(rows), whole_files)
+    with row_keeper() as keep:
+        changed = change_rows(rows, None, table.target.info.path, keep)
+        return removal_of_changed(transaction, table, changed, whole_files)
 
 
 def removal_of_changed(

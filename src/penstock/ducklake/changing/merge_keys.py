@@ -129,7 +129,8 @@ def _possible(source: DataFrame, key: JoinKey, least: Any, greatest: Any, about:
         return F.lit(False)
     values = source.select(key.source.alias("k"))
     spark, kind = source.sparkSession, values.schema[0].dataType
-    if about <= _ABOUT_FEW:
+    dense = isinstance(kind, T.IntegralType) and greatest - least < 2 * about
+    if about <= _ABOUT_FEW and not dense:
         few = _rows(values.where("k IS NOT NULL").distinct().limit(_MOST_VALUES + 1))
         if len(few) <= _MOST_VALUES:
             return key.target.isin(*(_literal(spark, row.get(0), kind) for row in few))

@@ -13,7 +13,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.ducklake.changing.change_job import POSITION, SOURCE, SOURCE_NAME, WRITTEN
+from penstock.ducklake.changing.change_job import POSITION, SOURCE, SOURCE_NAME, WRITTEN, ChangeResult
 from penstock.ducklake.changing.merge_keys import (
     JoinKey,
     SourceSummary,
@@ -21,7 +21,10 @@ from penstock.ducklake.changing.merge_keys import (
     rows_with_repeated_keys,
     source_summary,
 )
+from penstock.ducklake.changing.placed_rows import are_few, second_pass_pays
+from penstock.ducklake.changing.row_places import CLAUSE, MATCHED
 from penstock.ducklake.changing.target_rows import ROW, TargetRows
+from penstock.ducklake.changing.target_table import TargetTable
 from penstock.ducklake.model.schema_evolution import find_at
 from penstock.ducklake.reading.table_scan import FILE
 from penstock.ducklake.writing.insert_defaults import default_value
@@ -37,7 +40,7 @@ from penstock.spark.types import has_nanoseconds
 
 Case = Literal["matched", "not matched", "not matched by source"]
 Action = Literal["update", "delete", "insert"]
-_CLAUSE = "_penstock_clause"
+_ONE_FOR_EACH = "nothing was written: leave one source row for each, or add conditions so that only one of them applies"
 _BROADCAST_BYTES = 64 * 1024 * 1024
 _BROADCAST_THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
 
@@ -96,51 +99,93 @@ class Merging:
         exact = [column for column in self.columns if not has_nanoseconds(column)]
         return implied_by([json.dumps(item) for item in filters], exact)
 
-    def changed_rows(self) -> DataFrame:
-        """The rows of the table that a clause changes, as `apply_row_changes` takes them, and which source rows match.
+    def _chosen_rows(self) -> DataFrame:
+        """The rows of the table that a clause changes or, if rows are inserted, that match; with source and CLAUSE.
 
-        Only files that can match are read, unless there are clauses for rows that do not.
+        Only files that can match are read, unless there are clauses for rows that do not. A row that two rows of the
+        source change comes twice.
         """
         everything = bool(self.in_case("not matched by source"))
         frame, source, summary = self.target.frame, qualified(self.source, SOURCE_NAME), self._source_summary
-        self._refuse_second_matches(self._keys)
         rows = frame if everything or summary.possible is None else frame.where(summary.possible)
         joined = rows.join(self._hinted(source, summary.rows), self.on, "left" if everything else "inner")
-        chosen = joined.withColumn(_CLAUSE, _chosen(self.in_case("matched", "not matched by source")))
-        touched = F.col(_CLAUSE).isNotNull()
-        matched = F.col(SOURCE) if self.inserts else F.lit(None).cast("bigint")
-        controls = [
-            F.col(FILE),
-            F.when(touched, F.col(POSITION)).alias(POSITION),
-            F.coalesce(F.col(_CLAUSE).isin(*self._updating), F.lit(False)).alias(WRITTEN),
-            matched.alias(SOURCE),
+        chosen = joined.withColumn(CLAUSE, _chosen(self.in_case("matched", "not matched by source")))
+        return chosen.where(
+            f"{CLAUSE} IS NOT NULL OR {SOURCE} IS NOT NULL" if self.inserts else f"{CLAUSE} IS NOT NULL"
+        )
+
+    def changed_rows(self) -> DataFrame:
+        """The rows that a clause changes, as `apply_row_changes` takes them, and which source rows match."""
+        rows = self._chosen_rows()
+        values = self._updated(rows, alone=self._all_are_updated) if self.writes else []
+        return rows.select(*values, ROW, *self._controls())
+
+    def matches(self) -> DataFrame:
+        """The `MATCH_COLUMNS` but for the place, and the control columns, of the same rows."""
+        told = [F.expr(f"CAST({CLAUSE} AS BIGINT) AS {CLAUSE}"), F.expr(f"{SOURCE} AS {MATCHED}")]
+        return self._chosen_rows().select(*told, *self._controls())
+
+    def updated_rows(self, found: TargetRows) -> DataFrame:
+        """The new values of rows that were found, with their CLAUSE and MATCHED; and ROW."""
+        source = self._hinted(qualified(self.source, SOURCE_NAME), self._source_summary.rows)
+        rows = found.frame.join(source, F.col(MATCHED) == F.col(SOURCE))
+        return rows.select(*self._updated(rows, alone=len(self._updating) == 1), ROW)
+
+    def finds_first(self, table: TargetTable) -> bool:
+        """Whether to find the rows to update by what conditions need, before the rest of them is read."""
+        updates = [self.clauses[number] for number in self._updating]
+        if not updates or any(clause.case != "matched" for clause in updates):
+            return False
+        unchanged = len(self.target.unchanged_by([self._values(clause) for clause in updates]))
+        return are_few(table, self._source_summary.rows) and second_pass_pays(table, unchanged, self.matchable)
+
+    def _controls(self) -> list[SparkColumn]:
+        written = f"coalesce({CLAUSE} IN ({', '.join(map(str, self._updating))}), false)" if self.writes else "false"
+        matched = SOURCE if self.inserts else "CAST(NULL AS BIGINT)"
+        return [
+            F.expr(text)
+            for text in (
+                FILE,
+                f"CASE WHEN {CLAUSE} IS NOT NULL THEN {POSITION} END AS {POSITION}",
+                f"{written} AS {WRITTEN}",
+                f"{matched} AS {SOURCE}",
+            )
         ]
-        relevant = touched | F.col(SOURCE).isNotNull() if self.inserts else touched
-        kept = chosen.where(relevant)
-        values = self._updated(kept) if self.writes else []
-        return kept.select(*values, ROW, *controls)
 
     @property
     def _updating(self) -> list[int]:
         return [number for number, clause in enumerate(self.clauses) if clause.action == "update"]
 
-    def _updated(self, rows: DataFrame) -> list[SparkColumn]:
-        """The new values of each column, by the clause that was chosen."""
+    def _updated(self, rows: DataFrame, *, alone: bool) -> list[SparkColumn]:
+        """The new values of each column, by the clause that was chosen; `alone` if it is the same for all rows."""
         cases = [
             assigned_values(rows, self.columns, self.target.with_new(self._values(self.clauses[number])))
             for number in self._updating
         ]
+        if alone:
+            return [value.alias(f"v{i}") for i, value in enumerate(cases[0])]
         return [
             _by_clause(dict(zip(self._updating, values, strict=True))).alias(f"v{i}")
             for i, values in enumerate(zip(*cases, strict=True))
         ]
 
-    def new_rows(self, matched: DataFrame) -> DataFrame:
+    @property
+    def _all_are_updated(self) -> bool:
+        """Whether one clause decides for every row that is looked at."""
+        clauses = list(self.in_case("matched", "not matched by source").values())
+        always = clauses[0].case == "matched" and clauses[0].condition is None
+        return len(clauses) == 1 and (always or not self.inserts)
+
+    def new_rows(self, changed: Sequence[ChangeResult]) -> DataFrame:
         """The source's rows that match nothing, as rows of the table."""
+        matched = reduce(DataFrame.union, (one.sources for one in changed))
         clauses = self.in_case("not matched")
-        rest = qualified(self.source.join(matched, SOURCE, "left_anti"), SOURCE_NAME)
-        chosen = rest.withColumn(_CLAUSE, _chosen(clauses)).where(F.col(_CLAUSE).isNotNull())
+        few = self._hinted(matched, sum(one.source_count for one in changed))
+        rest = qualified(self.source.join(few, SOURCE, "left_anti"), SOURCE_NAME)
+        chosen = rest.withColumn(CLAUSE, _chosen(clauses)).where(F.col(CLAUSE).isNotNull())
         cases = [self._inserted(chosen, clause) for clause in clauses.values()]
+        if len(cases) == 1:
+            return chosen.select(*(value.alias(f"v{i}") for i, value in enumerate(cases[0])))
         values = [_by_clause(dict(zip(clauses, values, strict=True))) for values in zip(*cases, strict=True)]
         return chosen.select(*(value.alias(f"v{i}") for i, value in enumerate(values)))
 
@@ -175,15 +220,21 @@ class Merging:
             )
         return {spark_quoted(name): F.col(f"{SOURCE_NAME}.{spark_quoted(name)}") for name in names}
 
-    def _hinted(self, source: DataFrame, rows: int) -> DataFrame:
-        """The source, to be sent to every task if it is small: the target is then not shuffled."""
-        width: int = source._jdf.schema().defaultSize()
-        never = str(source.sparkSession.conf.get(_BROADCAST_THRESHOLD)) == "-1"
-        return source if never or rows * width > _BROADCAST_BYTES else F.broadcast(source)
+    def _hinted(self, given: DataFrame, rows: int) -> DataFrame:
+        """Rows, to be sent to every task if they are small: those that they are joined with are not shuffled then."""
+        width: int = given._jdf.schema().defaultSize()
+        never = str(given.sparkSession.conf.get(_BROADCAST_THRESHOLD)) == "-1"
+        return given if never or rows * width > _BROADCAST_BYTES else F.broadcast(given)
 
-    def _refuse_second_matches(self, keys: Sequence[JoinKey]) -> None:
+    def check_once(self, changed: ChangeResult) -> None:
+        """An error if a row of the table was changed twice, where the places of the rows are at hand."""
+        if changed.repeats:
+            self.refuse_second_matches()
+            raise InvalidError(f"rows of the source match the same row of {self.table}; {_ONE_FOR_EACH}")
+
+    def refuse_second_matches(self) -> None:
         """An error if two rows of the source would change the same row of the table."""
-        clauses = self.in_case("matched", "not matched by source")
+        keys, clauses = self._keys, self.in_case("matched", "not matched by source")
         suspects = (
             rows_with_repeated_keys(qualified(self.source, SOURCE_NAME), keys) if self.in_case("matched") else None
         )
@@ -191,10 +242,10 @@ class Merging:
             return
         possible = source_summary(suspects, keys).possible
         rows = self.target.frame if possible is None else self.target.frame.where(possible)
-        joined = rows.join(qualified(suspects, SOURCE_NAME), self.on).withColumn(_CLAUSE, _chosen(clauses))
+        joined = rows.join(qualified(suspects, SOURCE_NAME), self.on).withColumn(CLAUSE, _chosen(clauses))
         shown = F.concat_ws(", ", *(F.concat(F.lit(f"{k.text} = "), k.target.cast("string")) for k in keys))
         again = (
-            joined.where(F.col(_CLAUSE).isNotNull())
+            joined.where(F.col(CLAUSE).isNotNull())
             .groupBy(FILE, POSITION)
             .agg(F.count("*").alias("times"), F.first(shown).alias("key"), F.first(ROW).alias("row"))
             .where("times > 1")
@@ -205,8 +256,7 @@ class Merging:
         if again:
             key = again[0].key or f"rowid {again[0].row}"
             raise InvalidError(
-                f"{again[0].times} rows of the source match the same row of {self.table} ({key}); nothing was written: "
-                "leave one source row for each, or add conditions so that only one of them applies"
+                f"{again[0].times} rows of the source match the same row of {self.table} ({key}); {_ONE_FOR_EACH}"
             )
 
 
@@ -245,7 +295,7 @@ def _chosen(clauses: Mapping[int, Clause]) -> SparkColumn:
 
 
 def _by_clause(values: dict[int, SparkColumn]) -> SparkColumn:
-    return _when([(F.col(_CLAUSE) == number, value) for number, value in values.items()], F.lit(None))
+    return _when([(F.col(CLAUSE) == number, value) for number, value in values.items()], F.lit(None))
 
 
 def _when(cases: Sequence[tuple[SparkColumn, Any]], otherwise: SparkColumn) -> SparkColumn:

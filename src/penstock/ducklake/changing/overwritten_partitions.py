@@ -11,12 +11,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.ducklake.catalog.visible_files import partitions_of_files
-from penstock.ducklake.changing.change_job import CONTROL_COLUMNS, change_rows
+from penstock.ducklake.changing.change_job import CONTROL_COLUMNS
 from penstock.ducklake.changing.deletes import (
     Removal,
     control_columns,
     removal_of_all,
-    removal_of_changed,
+    removal_of_rows,
     stage_removal,
 )
 from penstock.ducklake.changing.target_rows import target_rows
@@ -29,7 +29,6 @@ from penstock.ducklake.writing.write_target import partition_keys, write_job_for
 from penstock.partitioning import PartitionSpec
 from penstock.spark.arrow_transfer import Decimals, with_decimals, with_decimals_as_longs
 from penstock.spark.column_assignment import assigned_rows, assigned_values
-from penstock.spark.kept_rows import row_keeper
 from penstock.spark.workers import map_in_workers
 from penstock.spark.write_job import Distribution, PartitionKey, WriteJob, Written, run_write_job
 from penstock.storage.parquet import check_writable
@@ -88,9 +87,7 @@ def _removal(
     carried, decimals = with_decimals_as_longs(given)
     chosen = _InPartitions(partition_keys(spec, table.target.columns), partitions, decimals)
     controls = given.select(*CONTROL_COLUMNS).schema
-    with row_keeper() as keep:
-        changed = change_rows(map_in_workers(carried, chosen, controls), None, table.target.info.path, keep)
-        return removal_of_changed(transaction, table, changed, whole)
+    return removal_of_rows(transaction, table, map_in_workers(carried, chosen, controls), whole)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from penstock.errors import InvalidError
 from penstock.schema.columns import Column, find_column
 from penstock.spark.expressions import as_column, spark_quoted
 from penstock.spark.jvm import qualified
-from penstock.spark.local_rows import empty_frame
+from penstock.spark.local_rows import unread_frame
 from penstock.spark.projection import SqlColumn, named, projected
 from penstock.spark.types import has_nanoseconds
 
@@ -43,8 +43,7 @@ class TargetRows:
         """An empty frame with what conditions and values may name, so that Spark's errors tell of nothing else."""
         own = [T.StructField(ROW_ID, T.LongType())] if has_row_id(self.columns) else []
         fields = [*self.frame.schema.fields[: len(self.columns)], *own]
-        empty = empty_frame(self.frame.sparkSession, T.StructType(fields))
-        return qualified(empty, TARGET_NAME)
+        return qualified(unread_frame(self.frame.sparkSession, T.StructType(fields)), TARGET_NAME)
 
     def unchanged(self) -> list[SparkColumn]:
         """The values of the columns as they are."""
@@ -52,6 +51,15 @@ class TargetRows:
             F.col(_full(i) if has_nanoseconds(column) else f"{TARGET_NAME}.{spark_quoted(column.name)}")
             for i, column in enumerate(self.columns)
         ]
+
+    def unchanged_by(self, assignments: Sequence[Mapping[str, SparkColumn]]) -> list[Column]:
+        """The columns that some of the assignments do not set whole, so that their values must be read."""
+        whole = [{self._whole(path) for path in given} for given in assignments]
+        return [column for column in self.columns if not all(column in each for each in whole)]
+
+    def _whole(self, path: str) -> Column | None:
+        top, *below = _found(self.columns, path)
+        return None if below else top
 
     def with_new(self, given: dict[str, SparkColumn]) -> list[SparkColumn]:
         """The values of the columns, with new ones put in. Names are columns, or paths to fields of structs."""
@@ -71,13 +79,18 @@ class TargetRows:
 
 def target_rows(scan: TableScan, contents: TableContents) -> TargetRows:
     """The rows of a scan that gives row ids and addresses, and nanoseconds where there are any."""
+    return as_target_rows(scan, scan.frame(contents))
+
+
+def as_target_rows(scan: TableScan, rows: DataFrame, others: Sequence[str] = ()) -> TargetRows:
+    """Rows as such a scan gives them, with other columns behind."""
     columns = scan.layout.columns
     names = [column.name for column in columns]
-    frame = scan.frame(contents).toDF(*names, ROW, FILE, POSITION)
+    frame = rows.toDF(*names, ROW, FILE, POSITION, *others)
     if scan.layout.nanoseconds:
         shown = [SqlColumn(column.name, _CUT.shown(column, spark_quoted(column.name))) for column in columns]
         full = [SqlColumn(_full(i), spark_quoted(c.name)) for i, c in enumerate(columns) if has_nanoseconds(c)]
-        frame = projected(frame, [*shown, *named(ROW, FILE, POSITION), *full])
+        frame = projected(frame, [*shown, *named(ROW, FILE, POSITION, *others), *full])
     if has_row_id(columns):
         frame = frame.withColumn(ROW_ID, F.col(ROW))
     return TargetRows(qualified(frame, TARGET_NAME), columns)

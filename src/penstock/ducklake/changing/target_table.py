@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.ducklake.attachment import Attachment
+from penstock.ducklake.catalog.table_files import table_size
+from penstock.ducklake.changing import row_places
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.reading.table_scan import TableContents, TableScan, table_scan
 from penstock.ducklake.transaction import Transaction
@@ -19,6 +21,12 @@ class TargetTable:
     target: WriteTarget
     scan: TableScan
     contents: TableContents
+    file_rows: int  # of its files; deleted ones count
+
+    @property
+    def has_places_at_hand(self) -> bool:
+        """Whether the positions of any of its rows are little enough to come to the driver."""
+        return self.file_rows + sum(len(rows) for rows in self.contents.inlined) <= row_places.MOST_ROWS_AT_HAND
 
 
 def target_table(
@@ -30,4 +38,5 @@ def target_table(
     with shown.database.consistent():
         nanoseconds = in_full and any(map(has_nanoseconds, target.columns))
         scan = table_scan(attachment, shown, table, row_ids=True, addresses=True, nanoseconds=nanoseconds)
-        return TargetTable(target, scan, scan.contents())
+        rows, _ = table_size(shown.database, shown.at, table.id)
+        return TargetTable(target, scan, scan.contents(), rows)

@@ -44,6 +44,7 @@ class DeletableFile:
     delete_key: str | None = field(default=None, repr=False)
     inlined_deletes: int = 0  # positions that are deleted in the catalog itself
     delete_begin: int | None = None  # the snapshot that the delete file begins with
+    deleted: int = 0  # how many positions the delete file has
 
 
 @dataclass(frozen=True)

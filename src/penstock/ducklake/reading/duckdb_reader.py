@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812
 
@@ -28,6 +29,8 @@ DUCKDB_FILE = (
     .add("select", T.StringType())
 )
 _BATCH_ROWS = 65536
+_CHOSEN = "_penstock_chosen"
+Job = dict[str, Any]  # a row of `DUCKDB_FILE`, and what comes with it
 Reader = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -42,28 +45,44 @@ def duckdb_file(file: DataFile, layout: ColumnLayout, seal: Seal) -> tuple[objec
 def read_rows(schema: T.StructType, seal: Seal) -> Reader:
     """A reader of rows: `v0, v1, ...`, file, row id start, changed in, position, embedded row id and snapshot id."""
 
-    def rows(columns: set[str], job: dict[str, Any]) -> str:
-        embedded = [
-            name if name in columns else "CAST(NULL AS BIGINT)" for name in (EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT_ID)
-        ]
-        constants = ", ".join(_bigint(job[name]) for name in ("file", "row_id_start", "changed_in"))
-        return f"{job['select']}, {constants}, file_row_number, {', '.join(embedded)}"
+    return _reader(schema, seal, _rows)
 
-    return _reader(schema, seal, rows)
+
+def read_rows_of(schema: T.StructType, seal: Seal, chosen: Callable[[Job], pa.Table], others: Sequence[str]) -> Reader:
+    """A reader of some rows, as `read_rows` has them, then other columns of theirs: the `chosen` ones of each file.
+
+    The first column of these is a row's position, and `others` are the rest; no column of the table has such a name.
+    """
+    place, *rest = others
+
+    def rows(columns: set[str], job: Job) -> str:
+        return ", ".join([_rows(columns, job), *rest])
+
+    def source(connection: duckdb.DuckDBPyConnection, job: Job, file: str) -> str:
+        connection.register(_CHOSEN, chosen(job))
+        return f"{file} JOIN {_CHOSEN} ON file_row_number = {place}"
+
+    return _reader(schema, seal, rows, source=source)
 
 
 def read_positions(schema: T.StructType, seal: Seal) -> Reader:
     """A reader of delete files: file, position and snapshot of the rows that they delete up to a snapshot."""
 
-    def positions(columns: set[str], job: dict[str, Any]) -> str:
+    def positions(columns: set[str], job: Job) -> str:
         begin = _bigint(job["begin"])
         deleted_in = f"coalesce({EMBEDDED_SNAPSHOT_ID}, {begin})" if EMBEDDED_SNAPSHOT_ID in columns else begin
         return f"{_bigint(job['file'])}, pos, {deleted_in}"
 
-    def where(columns: set[str], job: dict[str, Any]) -> str:
+    def where(columns: set[str], job: Job) -> str:
         return f"coalesce({EMBEDDED_SNAPSHOT_ID}, 0) <= {job['last']}" if EMBEDDED_SNAPSHOT_ID in columns else "true"
 
     return _reader(schema, seal, positions, where)
+
+
+def _rows(columns: set[str], job: Job) -> str:
+    embedded = [name if name in columns else "CAST(NULL AS BIGINT)" for name in (EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT_ID)]
+    constants = ", ".join(_bigint(job[name]) for name in ("file", "row_id_start", "changed_in"))
+    return f"{job['select']}, {constants}, file_row_number, {', '.join(embedded)}"
 
 
 def _bigint(value: int | None) -> str:
@@ -73,16 +92,18 @@ def _bigint(value: int | None) -> str:
 def _reader(
     schema: T.StructType,
     seal: Seal,
-    select: Callable[[set[str], dict[str, Any]], str],
-    where: Callable[[set[str], dict[str, Any]], str] = lambda columns, job: "true",
+    select: Callable[[set[str], Job], str],
+    where: Callable[[set[str], Job], str] = lambda columns, job: "true",
+    source: Callable[[duckdb.DuckDBPyConnection, Job, str], str] = lambda connection, job, file: file,
 ) -> Reader:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         connection = connect_duckdb()
         for batch in batches:
             for job in batch.to_pylist():
-                source = read_parquet(connection, job["location"], seal.open(job["key"], job["location"]))
-                columns = {row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
-                sql = f"SELECT {select(columns, job)} FROM {source} WHERE {where(columns, job)}"
+                file = read_parquet(connection, job["location"], seal.open(job["key"], job["location"]))
+                columns = {row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {file}").fetchall()}
+                rows_of = source(connection, job, file)
+                sql = f"SELECT {select(columns, job)} FROM {rows_of} WHERE {where(columns, job)}"
                 for rows in connection.execute(sql).to_arrow_reader(_BATCH_ROWS):
                     named = pa.table(rows.columns, names=schema.names)
                     yield from in_spark_arrow_types(named, schema).to_batches()

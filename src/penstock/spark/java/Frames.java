@@ -11,6 +11,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
+import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -60,6 +61,11 @@ public class Frames {
     scala.collection.Iterator batches =
         ArrowConverters$.MODULE$.getBatchesFromStream(Channels.newChannel(new ByteArrayInputStream(stream)));
     return (Dataset) ArrowConverters$.MODULE$.toDataFrame(batches, schema, session);
+  }
+
+  /** Without rows too, but Spark does not know it. */
+  public Dataset unread(SparkSession session, String schema) {
+    return session.createDataFrame(JavaSparkContext.fromSparkContext(session.sparkContext()).emptyRDD(), schema(schema));
   }
 
   public Dataset empty(SparkSession session, String schema) { return session.createDataFrame(new ArrayList(), schema(schema)); }

@@ -1,0 +1,208 @@
+"""Rows that statements change are found by few columns, and read by their places: it makes no difference to anyone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from interop import test_row_changes as statements
+from penstock import Lake, Table
+from penstock.ducklake.changing import delete_job, merges, placed_rows, row_places, updates
+from penstock.ducklake.changing.row_places import RowPlaces, pack, unpack
+from support.catalogs import Catalog
+from support.compare import assert_same_tables
+from support.writing import attached, leaving_nothing
+
+NUMBERS = st.lists(st.integers(0, 2**61 + 10) | st.integers(0, 300_000), max_size=200)
+
+
+@given(NUMBERS, NUMBERS)
+def test_positions_survive_their_packing(first: list[int], second: list[int]) -> None:
+    parts = [np.array(numbers, np.int64) for numbers in (first, second)]
+    assert unpack(map(pack, parts)).tolist() == sorted({*first, *second})
+    places = RowPlaces(Any, [(7, pack(part)) for part in parts])  # type: ignore[arg-type]
+    assert places.repeats == bool({*first} & {*second})
+
+
+@pytest.fixture
+def two_passes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Table]]:
+    """Every update and merge that can, finds its rows first, however few they are. The test must have some."""
+    found: list[Any] = []
+
+    def counted(read: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *arguments: (found.append(arguments[0]), read(*arguments))[1]
+
+    monkeypatch.setattr(placed_rows, "FEW_VALUES", -1)
+    monkeypatch.setattr(placed_rows, "MOST_SHARE", 1e9)
+    monkeypatch.setattr(updates, "placed_rows", counted(placed_rows.placed_rows))
+    monkeypatch.setattr(merges, "matched_rows", counted(placed_rows.matched_rows))
+    yield found
+    assert found, "nothing was read by its place"
+
+
+ALIKE = [
+    statements.test_merges_of_one_kind,
+    statements.test_rows_of_every_type_are_written_again,
+    *(
+        pytest.param(test, marks=pytest.mark.slow)
+        for test in (
+            statements.test_updates,
+            statements.test_row_ids_survive_the_extensions_merge,
+            statements.test_deletion_vectors_and_encryption,
+            statements.test_conditions_and_values_with_subqueries,
+            statements.test_nanoseconds_and_odd_names_survive,
+            statements.test_what_goes_wrong_changes_nothing,
+            statements.test_keys_of_many_types,
+            statements.test_row_ids_in_conditions,
+            statements.test_nested_keys,
+        )
+    ),
+]
+
+
+@pytest.mark.usefixtures("two_passes")
+@pytest.mark.parametrize("test", ALIKE, ids=lambda test: test.__name__.removeprefix("test_"))
+def test_in_two_passes(test: Callable[..., None], file_catalog: Catalog, spark: SparkSession) -> None:
+    """What is said elsewhere of statements is true of these."""
+    test(file_catalog, spark)
+
+
+def change(lake: Lake, spark: SparkSession) -> list[Any]:
+    """Statements of every kind on files and rows of the catalog, also on rows that were changed before."""
+    table = statements.table_of(lake, "t", spark)
+    table.delete("id % 9 = 4 OR id = 203")
+    table.update({"name": "concat(name, '!')", "s.a": "s.a + 1"}, where="id % 7 = 3 OR id > 202")
+    source = statements.some(spark, 60, 90).union(statements.some(spark, 200, 210)).where("id % 4 = 1")
+    upsert = (
+        table.merge(source, "id").when_matched_delete("target.f = 'NaN'").when_matched_update({"name": "source.name"})
+    )
+    upsert.when_not_matched_insert({"id": "source.id", "name": "'new'"}).execute()
+    table.delete("name LIKE '%!'")
+    return sorted(map(str, table.read(row_ids=True).collect()))
+
+
+WAYS: dict[str, list[tuple[Any, str, float]]] = {
+    "here": [],
+    "by tasks": [(delete_job, "FEW_FILES", 0)],
+    "kept": [(row_places, "MOST_ROWS_AT_HAND", -1)],
+    "two passes": [(placed_rows, "FEW_VALUES", -1), (placed_rows, "MOST_SHARE", 1e9)],
+    "two passes, kept": [
+        (placed_rows, "FEW_VALUES", -1), (placed_rows, "MOST_SHARE", 1e9), (row_places, "MOST_ROWS_AT_HAND", -1),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.compiled
+def test_all_ways_come_to_the_same(
+    sqlite_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Delete files that are written here or by tasks, positions at hand or kept, one pass or two."""
+    expected: list[Any] = []
+    for number, settings in enumerate(WAYS.values()):
+        with monkeypatch.context() as patched, attached(sqlite_catalog, spark) as lake:
+            for place, name, value in settings:
+                patched.setattr(place, name, value)
+            found = change(lake, spark)
+            expected = expected or found
+            assert found == expected, list(WAYS)[number]
+            assert_same_tables(sqlite_catalog, spark, "t")
+            lake.drop_table("t")
+
+
+def test_a_delete_file_that_cannot_be_written(
+    file_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others go again."""
+    real, written = delete_job.write_delete_file, []
+
+    def failing(*arguments: Any, **options: Any) -> Any:
+        written.append(real(*arguments, **options))
+        if len(written) > 1:
+            raise OSError("no space left")
+        return written[-1]
+
+    with attached(file_catalog, spark, data_inlining_row_limit=0) as lake:
+        table = statements.table_of(lake, "t", spark)
+        monkeypatch.setattr(delete_job, "write_delete_file", failing)
+        with leaving_nothing(file_catalog, lake, "no space left", OSError):
+            table.delete("id % 2 = 0")
+    assert len(written) > 1
+
+
+@contextmanager
+def effort(spark: SparkSession) -> Iterator[dict[str, Any]]:
+    """The jobs that run meanwhile, and the columns that scans of Parquet files read."""
+    store: Any = spark._jsparkSession.sharedState().statusStore()
+    jobs: Any = spark.sparkContext._jsc.sc().statusStore()
+    before, jobs_before = store.executionsCount(), jobs.jobsList(None).size()
+    told: dict[str, Any] = {}
+    yield told
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    told["jobs"] = jobs.jobsList(None).size() - jobs_before
+    executions = store.executionsList()
+    plans = [executions.apply(i).physicalPlanDescription() for i in range(before, executions.size())]
+    schemas = [schema for plan in plans for schema in re.findall(r"ReadSchema: struct<(.*)>", plan)]
+    told["read"] = [set(re.findall(r"(\w+):", schema)) for schema in schemas]
+
+
+ROW_INDEX, ROW_ID = "_tmp_metadata_row_index", "_ducklake_internal_row_id"
+
+
+@pytest.mark.compiled
+@pytest.mark.usefixtures("two_passes")
+def test_scans_read_what_conditions_need(file_catalog: Catalog, spark: SparkSession) -> None:
+    """The other columns are read of the rows that were found, and of no others; one job finds, one writes."""
+    columns = ", ".join(f"c{i} STRING" for i in range(5))
+    with attached(file_catalog, spark, data_inlining_row_limit=0) as lake:
+        table = lake.create_table("t", f"id BIGINT, day INT, v INT, {columns}")
+        rows = spark.range(0, 1000, 1, 2).selectExpr(
+            "id", "int(id % 7)", "0", *(f"concat('c{i}', id)" for i in range(5))
+        )
+        table.append(rows)
+        with effort(spark) as told:
+            table.delete("id % 10 = 3")
+        assert told == {"jobs": 1, "read": [{"id", ROW_INDEX}]}
+        fresh = lake.create_table("fresh", f"id BIGINT, day INT, v INT, {columns}")
+        fresh.append(rows)
+        with effort(spark) as told:
+            fresh.update({"v": "v + 1", "c0": "upper(c0)"}, where="day = 3 AND id % 10 = 4")
+        assert told == {"jobs": 2, "read": [{"id", "day", ROW_INDEX}]}
+        last = lake.create_table("last", f"id BIGINT, day INT, v INT, {columns}")
+        last.append(rows)
+        source = spark.range(0, 2000, 17, 1).selectExpr("id", "int(id % 7) AS day", "9 AS w")
+        merge = last.merge(source, "target.id = source.id AND target.v < 5")
+        with effort(spark) as told:
+            merge.when_matched_update({"v": "target.v + source.w"}).execute()
+        assert told["read"] == [{"id", "v", ROW_INDEX}]
+        with effort(spark) as told:
+            last.merge(source, "id").when_matched_delete().execute()
+        assert {"id", ROW_INDEX} in told["read"]
+        assert last.read().where("v = 9").count() == 0
+        assert fresh.read().where("v = 1 AND c0 = concat('C0', id) AND c4 = concat('c4', id)").count() == len(
+            [id for id in range(1000) if id % 7 == 3 and id % 10 == 4]
+        )
+    assert_same_tables(file_catalog, spark, "t", "fresh", "last")
+
+
+@pytest.mark.compiled
+def test_values_of_the_source_alone(file_catalog: Catalog, spark: SparkSession) -> None:
+    """A merge that sets all columns reads none of the table's but for the keys."""
+    with attached(file_catalog, spark, data_inlining_row_limit=0) as lake:
+        table = lake.create_table("t", "id BIGINT, a STRING, b STRING")
+        table.append(spark.range(0, 1000, 1, 2).selectExpr("id", "'a'", "'b'"))
+        source = spark.range(990, 1010, 1, 1).selectExpr("id", "'A' AS a", "'B' AS b")
+        with effort(spark) as told:
+            table.merge(source, "id").when_matched_update().when_not_matched_insert().execute()
+        assert told["read"] == [{"id", ROW_INDEX, ROW_ID}]
+        assert table.read().where("a = 'A' AND b = 'B'").count() == 20
+        with leaving_nothing(file_catalog, lake, "2 rows of the source match the same row of main.t .target.id = 99"):
+            table.merge(source.union(source), "id").when_matched_update().when_not_matched_insert().execute()
+    assert_same_tables(file_catalog, spark, "t")
