@@ -66,9 +66,8 @@ def _update_found(
     if not found.removes:
         return
     rows = placed_rows(table, found.at_hand or ())
-    rewrite_found(
-        transaction, table, rows.frame.select(*_assigned(table, rows, rows.frame, values)), found, found.count
-    )
+    new = rows.frame.select(*_assigned(table, rows, rows.frame, values))
+    rewrite_found(transaction, table, new, found, found.count)
 
 
 def rewrite_found(
@@ -80,9 +79,10 @@ def rewrite_found(
     """
     target = table.target
     check_writable(target.columns)
-    done = [(job, run_write_job(frame, job)) for job, frame in _runs(transaction, table, rows)]
-    for _, written in done:
-        note_files(transaction, target, written)
+    done = []
+    for job, frame in _runs(transaction, table, rows):
+        done.append((job, run_write_job(frame, job)))
+        note_files(transaction, target, done[-1][1])  # at once: what comes next may fail
     if sum(written.row_count for _, written in done) != count:
         raise ConflictError(
             f"rows of table {target.info.full_name} were found in files that have them no more; repeat what you did"
