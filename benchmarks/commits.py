@@ -1,7 +1,8 @@
 """Commits, beside DuckDB's extension on the same database: python benchmarks/commits.py [--only sqlite postgres]
 
 For each database: the time to register 10,000 files with statistics of 16 columns in one commit; commits a second of
-one row that is kept in the catalog, by the catalog layer alone, by `Table.append`, and by the extension.
+one row that is kept in the catalog, by the catalog layer alone; and appends a second of five rows, by `Table.append` of
+Python's rows, of Arrow, of a DataFrame of a list and of one whose rows take a job, and by the extension's INSERT.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -30,7 +33,9 @@ from support.servers import MariaDBServer, PostgresServer
 from support.writers import Writer
 
 FILES, COLUMNS, RUNS = 10_000, 16, 3
-COMMITS = {"catalog": 200, "Table.append": 30, "DuckDB": 100}
+COMMITS = {"catalog": 200, "rows": 200, "Arrow": 200, "DataFrame": 60, "job": 20, "DuckDB": 100}
+ROWS = [(number, f"name {number}", number / 2) for number in range(5)]
+SCHEMA = "id BIGINT, name STRING, x DOUBLE"
 KINDS = ("duckdb", "sqlite", "postgres", "mysql")
 
 
@@ -93,17 +98,30 @@ def by_catalog(kind: str) -> float:
         return rate(lambda number: writer.append("t", number), COMMITS["catalog"])
 
 
-def by_spark(kind: str, spark: SparkSession) -> float:
-    with place(kind) as catalog, penstock.attach(catalog.uri, data_path=catalog.data_path, spark=spark) as lake:
-        table = lake.create_table("t", "id BIGINT")
-        return rate(lambda number: table.append(spark.range(number, number + 1)), COMMITS["Table.append"])
+def ways(spark: SparkSession) -> dict[str, Callable[[], Any]]:
+    """The rows, in each of the ways that `append` takes them."""
+    arrow = pa.table(dict(zip(("id", "name", "x"), map(list, zip(*ROWS, strict=True)), strict=True)))
+    return {
+        "rows": lambda: ROWS,
+        "Arrow": lambda: arrow,
+        "DataFrame": lambda: spark.createDataFrame(ROWS, SCHEMA),
+        "job": lambda: spark.createDataFrame(ROWS, SCHEMA).coalesce(1),
+    }
+
+
+def by_append(kind: str, spark: SparkSession) -> Iterator[float]:
+    for way, rows in ways(spark).items():
+        with place(kind) as catalog, penstock.attach(catalog.uri, data_path=catalog.data_path, spark=spark) as lake:
+            table = lake.create_table("t", SCHEMA)
+            yield rate(lambda _, table=table, rows=rows: table.append(rows()), COMMITS[way])  # type: ignore[misc]
 
 
 def by_duckdb(kind: str) -> float | None:
+    values = ", ".join(map(str, ROWS))
     with place(kind) as catalog, catalog.reference() as reference:
-        reference.execute("CREATE TABLE t (id BIGINT)")
+        reference.execute("CREATE TABLE t (id BIGINT, name VARCHAR, x DOUBLE)")
         try:
-            return rate(lambda number: reference.execute(f"INSERT INTO t VALUES ({number})"), COMMITS["DuckDB"])
+            return rate(lambda _: reference.execute(f"INSERT INTO t VALUES {values}"), COMMITS["DuckDB"])
         except duckdb.Error:  # on MySQL it fails at the second insert
             return None
 
@@ -113,15 +131,14 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=KINDS, default=KINDS, help="the databases")
     kinds = parser.parse_args().only
     spark = penstock.session("local[2]")
-    print(f"{'':10}{f'{FILES:,} files':>14}{'catalog':>12}{'Table.append':>14}{'DuckDB':>10}")
-    print(f"{'':10}{'s a commit':>14}{'commits/s':>12}{'commits/s':>14}{'commits/s':>10}")
+    heads = ("catalog", "rows", "Arrow", "DataFrame", "job", "DuckDB")
+    print(f"{'':10}{f'{FILES:,} files':>14}" + "".join(f"{head:>12}" for head in heads))
+    print(f"{'':10}{'s a commit':>14}" + "".join(f"{'a second':>12}" for _ in heads))
     for kind in kinds:
         theirs = by_duckdb(kind)
-        row = (bulk(kind), by_catalog(kind), by_spark(kind, spark))
-        print(
-            f"{kind:10}{row[0]:14.2f}{row[1]:12.1f}{row[2]:14.1f}{'fails' if theirs is None else f'{theirs:.1f}':>10}",
-            flush=True,
-        )
+        found = (by_catalog(kind), *by_append(kind, spark))
+        told = [*(f"{value:.1f}" for value in found), "fails" if theirs is None else f"{theirs:.1f}"]
+        print(f"{kind:10}{bulk(kind):14.2f}" + "".join(f"{text:>12}" for text in told), flush=True)
     spark.stop()
 
 

@@ -16,6 +16,7 @@ from penstock.ducklake.catalog.commits.commit import CommitInfo, RetryPolicy
 from penstock.ducklake.catalog.opening import Catalog
 from penstock.ducklake.catalog.snapshots import latest_snapshot, snapshot_by_time, snapshot_by_version
 from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.catalog.written_tables import KnownTables
 from penstock.ducklake.model.options import effective_value
 from penstock.ducklake.model.snapshots import Snapshot, Version, version_number
 from penstock.ducklake.transaction import Shown, Transaction
@@ -51,6 +52,7 @@ class Attachment:
         self.spark = spark
         self.options = options or {}
         self.known_file_kinds: dict[tuple[int, ...], dict[int, str]] = {}
+        self.known_tables = KnownTables()
         self.last_committed: Snapshot | None = None
         self._server = s3_endpoint(catalog.data_path)
         self._read_only = read_only
@@ -155,6 +157,7 @@ class Attachment:
                 yield self._active
             return
         with self.transaction(CommitInfo()) as transaction:
+            transaction.keep_options()
             transaction.check_message()  # none can come any more: better before rows are written
             yield transaction
 

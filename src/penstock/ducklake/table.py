@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
+import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 
@@ -18,10 +20,13 @@ from penstock.ducklake.model.snapshots import Snapshot
 from penstock.ducklake.table_maintenance import TableMaintenance
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing import added_files, definitions, inserts, table_evolution
-from penstock.ducklake.writing.write_target import WriteTarget, write_target
+from penstock.ducklake.writing.write_target import WriteTarget, target_of, write_target
 from penstock.errors import InvalidError
 from penstock.spark.expressions import as_column
 from penstock.spark.write_job import Distribution
+
+# A list of tuples, dicts or dataclasses is an Iterable; so are frames of other libraries.
+Rows: TypeAlias = DataFrame | pa.Table | pa.RecordBatch | Iterable[Any]
 
 
 @dataclass(frozen=True)
@@ -38,11 +43,15 @@ class Table(TableMaintenance):
         """The table's name and its lake's location."""
         return f"Table({self.schema_name}.{self.name} of {self._attachment!r})"
 
-    def append(self, df: DataFrame, *, by_name: bool = False, distribution: Distribution = "auto") -> Snapshot | None:
-        """Adds the rows of a DataFrame.
+    def append(self, df: Rows, *, by_name: bool = False, distribution: Distribution = "auto") -> Snapshot | None:
+        """Adds rows: those of a DataFrame, of Arrow, or of the program itself.
+
+        Rows that this program holds, and a DataFrame of such, take no Spark job where they are few. Those that go to
+        the catalog (`data_inlining_row_limit`) without a conversion do not touch Spark at all.
 
         Args:
-            df: The rows.
+            df: The rows: a DataFrame; a `pyarrow.Table`, or what gives itself as one (a RecordBatch, a frame of pandas
+                or polars); or a list of tuples, of dicts or of dataclasses, of which the last two go by name.
             by_name: Whether columns go by name, with defaults for what is not given; else by position, as SQL's INSERT.
             distribution: How rows come to the tasks that write files: "auto", "none" (every task of the DataFrame
                 writes files of its own), or "partition" (a shuffle brings the rows of a partition together).
@@ -122,16 +131,16 @@ class Table(TableMaintenance):
 
     def overwrite(
         self,
-        df: DataFrame,
+        df: Rows,
         *,
         where: str | SparkColumn | None = None,
         by_name: bool = False,
         distribution: Distribution = "auto",
     ) -> Snapshot | None:
-        """Puts the rows of a DataFrame in the place of all rows, or of those that a predicate is true for.
+        """Puts rows in the place of all rows, or of those that a predicate is true for.
 
         Args:
-            df: The rows, which may be read from this table.
+            df: The rows, as `append` takes them; a DataFrame may be read from this table.
             where: A predicate, as `delete` takes it; by default all rows go.
             by_name: As for `append`.
             distribution: As for `append`.
@@ -255,8 +264,13 @@ class Table(TableMaintenance):
             table_evolution.reshape(transaction, info, inlines)
         return Table(self._attachment, self.schema_name, name)
 
-    def _insert(self, transaction: Transaction, df: DataFrame, by_name: bool, distribution: Distribution) -> None:
-        inserts.insert(transaction, self._target(transaction), df, by_name=by_name, distribution=distribution)
+    def _insert(self, transaction: Transaction, rows: Rows, by_name: bool, distribution: Distribution) -> None:
+        target = self._target(transaction)
+        if isinstance(rows, DataFrame):
+            inserts.insert(transaction, target, rows, by_name=by_name, distribution=distribution)
+            return
+        spark = self._attachment.spark
+        inserts.insert_given(transaction, target, rows, spark, by_name=by_name, distribution=distribution)
 
     def _remove(self, transaction: Transaction, where: str | SparkColumn | None) -> None:
         info = self._info(transaction.shown())
@@ -268,4 +282,10 @@ class Table(TableMaintenance):
         deletes.stage_removal(transaction, info, removal)
 
     def _target(self, transaction: Transaction) -> WriteTarget:
-        return write_target(transaction, self._info(transaction.shown()), self._attachment.options)
+        shown, options = transaction.shown(), self._attachment.options
+        if not transaction.staging.is_empty:
+            return write_target(transaction, self._info(shown), options)
+        base, known = transaction.staging.base, self._attachment.known_tables
+        table = known.find(shown.database, base, shown.data_path, self.schema_name, self.name)
+        transaction.staging.histories[table.info.id] = table.history
+        return target_of(transaction, table, options)

@@ -17,7 +17,7 @@ from penstock.ducklake.catalog.databases.base import CommitInDoubtError
 from penstock.ducklake.catalog.opening import Catalog
 from penstock.ducklake.catalog.snapshots import latest_snapshot
 from penstock.ducklake.catalog.visibility import At
-from penstock.ducklake.model.options import effective_value
+from penstock.ducklake.model.options import OptionValue, effective_value
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import InvalidError
 from penstock.storage.file_deletion import delete_all
@@ -56,8 +56,18 @@ class Transaction:
     ) -> None:
         self.catalog, self._info, self._policy, self._on_commit = catalog, info, policy, on_commit
         self.staging = Staging(latest_snapshot(catalog.database))
+        self._options: tuple[OptionValue, ...] | None = None
         self.snapshot: Snapshot | None = None  # the one that was made, once it is
         self._state = State.OPEN
+
+    @property
+    def options(self) -> tuple[OptionValue, ...]:
+        """Every option that is set now; of a single statement, those that were when it began."""
+        return self._options if self._options is not None else tuple(self.catalog.options())
+
+    def keep_options(self) -> None:
+        """Take the options as they are now: there is one statement, which nobody sets an option in the midst of."""
+        self._options = self.options
 
     @property
     def is_open(self) -> bool:
@@ -100,7 +110,7 @@ class Transaction:
 
     def check_message(self) -> None:
         """An error where the lake wants a message with every commit and there is none."""
-        options = self.catalog.options()
+        options = self.options
         if self._info.message is None and effective_value("require_commit_message", options, None, None) == "true":
             raise InvalidError(
                 f"{self.catalog.database.location} wants a message with every commit (require_commit_message); make "

@@ -33,17 +33,24 @@ def assigned_rows(
     By position, as SQL's INSERT; or by name, where a column that is not given takes its `default`, or NULL.
     Geometries are given on as WKB, which is how they cross into Arrow.
     """
-    sources = _by_name(frame, columns, table) if by_name else _by_position(frame, columns, table)
+    fields = frame.schema.fields
+    sources = source_places([field.name for field in fields], columns, table, by_name=by_name)
+    names = [f"v{i}" for i in range(len(columns))]
+    if all(
+        source == place and _is_written_as_it_is(fields[place].dataType, column)
+        for place, (source, column) in enumerate(zip(sources, columns, strict=True))
+    ):
+        return frame.toDF(*names)
     assigner = _Assigner(frame.sparkSession, by_name)
     default = default or _null
     given = [
         default(column)
         if source is None
-        else assigner.value(column, F.col(f"c{source}"), frame.schema[source].dataType, column.name)
+        else assigner.value(column, F.col(f"c{source}"), fields[source].dataType, column.name)
         for column, source in zip(columns, sources, strict=True)
     ]
-    numbered = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
-    return numbered.select(*(value.alias(f"v{i}") for i, value in enumerate(given)))
+    numbered = frame.toDF(*(f"c{i}" for i in range(len(fields))))
+    return numbered.select(*(value.alias(name) for name, value in zip(names, given, strict=True)))
 
 
 def assigned_values(frame: DataFrame, columns: Sequence[Column], values: Sequence[SparkColumn]) -> list[SparkColumn]:
@@ -56,37 +63,41 @@ def assigned_values(frame: DataFrame, columns: Sequence[Column], values: Sequenc
     ]
 
 
-def _by_position(frame: DataFrame, columns: Sequence[Column], table: str) -> list[int | None]:
-    """For every column the DataFrame's, by its number."""
-    fields, names = frame.schema.fields, [column.name.lower() for column in columns]
-    if len(fields) != len(columns):
+def source_places(
+    names: Sequence[str], columns: Sequence[Column], table: str, *, by_name: bool, giver: str = "the DataFrame"
+) -> list[int | None]:
+    """For every column of the table the place of the one that it takes; None for one that is not given."""
+    return _by_name(names, columns, table, giver) if by_name else _by_position(names, columns, table, giver)
+
+
+def _by_position(names: Sequence[str], columns: Sequence[Column], table: str, giver: str) -> list[int | None]:
+    if len(names) != len(columns):
         raise InvalidError(
-            f"table {table} has {len(columns)} columns ({_listed(columns)}) and the DataFrame has {len(fields)} "
-            f"({', '.join(frame.columns)}); give all of them in that order, or pass by_name=True"
+            f"table {table} has {len(columns)} columns ({_listed(columns)}) and {giver} has {len(names)} "
+            f"({', '.join(names)}); give all of them in that order, or pass by_name=True"
         )
-    given = [field.name.lower() for field in fields]
-    if given != names and sorted(given) == sorted(names):
+    given, wanted = [name.lower() for name in names], [column.name.lower() for column in columns]
+    if given != wanted and sorted(given) == sorted(wanted):
         raise InvalidError(
-            f"the DataFrame has the columns of {table} in another order ({', '.join(frame.columns)} for "
+            f"{giver} has the columns of {table} in another order ({', '.join(names)} for "
             f"{_listed(columns)}); pass by_name=True, or select them in the table's order"
         )
-    return list(range(len(fields)))
+    return list(range(len(names)))
 
 
-def _by_name(frame: DataFrame, columns: Sequence[Column], table: str) -> list[int | None]:
-    """For every column the DataFrame's, by its number; None for one that is not given."""
+def _by_name(names: Sequence[str], columns: Sequence[Column], table: str, giver: str) -> list[int | None]:
     found: dict[int, int] = {}
-    for number, field in enumerate(frame.schema.fields):
-        column = find_column(columns, field.name)
+    for number, name in enumerate(names):
+        column = find_column(columns, name)
         if column is None:
             raise InvalidError(
-                f"table {table} has no column {field.name!r}; it has {_listed(columns)}: drop or rename the column"
+                f"table {table} has no column {name!r}; it has {_listed(columns)}: drop or rename the column"
             )
         if column.id in found:
-            raise InvalidError(f"the DataFrame has two columns for {column.name!r} of {table}; drop one of them")
+            raise InvalidError(f"{giver} has two columns for {column.name!r} of {table}; drop one of them")
         found[column.id] = number
     if not found:
-        raise InvalidError(f"the DataFrame has no columns, and table {table} has {_listed(columns)}")
+        raise InvalidError(f"{giver} has no columns, and table {table} has {_listed(columns)}")
     return [found.get(column.id) for column in columns]
 
 
@@ -101,7 +112,7 @@ class _Assigner:
         """A value of a source type as the column's; an illegal pair of types is an error that names the column."""
         if isinstance(source, T.NullType):
             return value.cast(writer_type(column))
-        if source.simpleString() == writer_type(column).simpleString():
+        if _is_written_as_it_is(source, column):
             return value
         match column.type.name, source:
             case "list", T.ArrayType():
@@ -186,6 +197,10 @@ def writer_type(column: Column) -> T.DataType:
             return T.StructType([T.StructField(child.name, writer_type(child)) for child in column.children])
         case _:
             return shown_type(column)
+
+
+def _is_written_as_it_is(source: T.DataType, column: Column) -> bool:
+    return source.simpleString() == writer_type(column).simpleString()
 
 
 def _null(column: Column) -> SparkColumn:

@@ -19,7 +19,7 @@ from penstock.spark.planning_errors import FAILED, note_error
 
 _SOURCES = (
     "PlanningException", "FilterText", "CatalogFileIndex", "FileChain", "CatalogAggregates", "FollowFilters",
-    "Projection", "Frames",
+    "Projection", "Frames", "LocalRows",
 )  # fmt: skip
 _AGGREGATES = "\x02"  # a question that begins with it is not for files: see CatalogAggregates.java
 _CATALYST = "org.apache.spark.sql.catalyst"

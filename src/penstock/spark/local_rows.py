@@ -1,20 +1,27 @@
-"""Makes DataFrames of a few rows that the driver holds. To read them takes no job, and no Python in the workers."""
+"""Makes DataFrames of a few rows that the driver holds, and takes such rows back: neither needs a job."""
 
 from __future__ import annotations
 
+import pickle
+from base64 import b64decode
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
+from pyspark.serializers import BatchedSerializer, CPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.spark.jvm import frames
+from penstock.spark.file_tasks import original_errors
+from penstock.spark.jvm import frames, new_object
 from penstock.spark.releases import arrow_schema_of
 
 _MOST_IN_A_CALL = 1 << 20  # bytes; PySpark writes rows to a file for the JVM
+_REPICKLES = "RDD._reserialize.<locals>.<lambda>"
+_readers: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # by JVM
 
 
 def local_frame(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: str) -> DataFrame:
@@ -52,6 +59,45 @@ def empty_frame(spark: SparkSession, schema: T.StructType) -> DataFrame:
 def unread_frame(spark: SparkSession, schema: T.StructType) -> DataFrame:
     """A DataFrame without rows, whose queries Spark optimizes as if it had some."""
     return DataFrame(frames(spark).unread(spark._jsparkSession, schema.json()), spark)
+
+
+def held_rows(frame: DataFrame, most_rows: int, most_bytes: int) -> pa.Table | None:
+    """The rows of a query over what the driver holds: VALUES, constants, a local relation, a list that was given.
+
+    Spark's optimizer computes them, without a job; None where there are more, or where it takes one.
+    """
+    gateway = frame.sparkSession.sparkContext._gateway
+    reader = _readers.get(gateway)
+    if reader is None:
+        reader = _readers[gateway] = new_object(frame.sparkSession, "penstock.LocalRows")
+    with original_errors():  # of values that do not fit: the optimizer meets them
+        found = reader.arrow(frame._jdf, most_rows, most_bytes)
+        if isinstance(found, str) and _gives_back_what_it_gets(b64decode(found)):
+            reader.trust(found)
+            found = reader.arrow(frame._jdf, most_rows, most_bytes)
+    if found is None or isinstance(found, str):
+        return None
+    return pa.ipc.open_stream(found).read_all() if found else arrow_schema_of(frame.schema).empty_table()
+
+
+def _gives_back_what_it_gets(command: bytes) -> bool:
+    """Whether a function is the one that `createDataFrame` puts over a list: it only pickles the rows anew."""
+    if _REPICKLES.encode() not in command:  # somebody's own: not for us to look into
+        return False
+    function, profiler, read, _ = pickle.loads(command)
+    mapped = [cell.cell_contents for cell in function.__closure__ or ()]
+    return (
+        profiler is None
+        and _is_sparks(function, "RDD.map.<locals>.func")
+        and len(mapped) == 1
+        and _is_sparks(mapped[0], _REPICKLES)
+        and type(read) is BatchedSerializer
+        and type(read.serializer) is CPickleSerializer
+    )
+
+
+def _is_sparks(function: Any, name: str) -> bool:
+    return getattr(function, "__module__", "") == "pyspark.core.rdd" and function.__qualname__ == name
 
 
 @cache

@@ -64,6 +64,11 @@ def arrow_type_of(kind: T.DataType) -> pa.DataType:
     return arrow_types.to_arrow_type(kind, **_UTC)
 
 
+def spark_schema_of(schema: pa.Schema) -> T.StructType:
+    """The schema that Spark gives rows of Arrow's; timestamps without a zone have none there either."""
+    return arrow_types.from_arrow_schema(schema, prefer_timestamp_ntz=True)
+
+
 def _release(version: str) -> tuple[int, int]:
     """The first two numbers of a version: builds of vendors have all kinds of text after them."""
     found = re.match(r"(\d+)\.(\d+)", version)

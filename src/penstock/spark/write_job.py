@@ -160,11 +160,21 @@ def run_write_job(frame: DataFrame, job: WriteJob) -> Written:
     def attempt(rows: DataFrame) -> Written:
         with file_writing_job(rows.sparkSession, job.plan.directory, job.plan.write_id) as files:
             results = map_in_workers(rows, job, _RESULT)
-            written = collect_written((gather_rows(results, GatherJob(job)) if job.held_rows else results).collect())
+            if job.held_rows and not _has_at_most(rows, 1):
+                results = gather_rows(results, GatherJob(job))
+            written = collect_written(results.collect())
             files.report(written.paths)
         return written
 
     return run_in_batches(frame, attempt)
+
+
+def written_by_driver(job: WriteJob, rows: pa.Table) -> Written:
+    """Do in this process what a task does, with rows that are here: hold few of them, else write files."""
+    batches = [batch for batch in rows.to_batches() if batch.num_rows]
+    if rows.num_rows <= job.held_rows:
+        return Written(held=batches)
+    return Written(list(job.files(batches)))
 
 
 def gather_rows(results: DataFrame, gather: GatherJob) -> DataFrame:

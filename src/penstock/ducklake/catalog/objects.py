@@ -177,6 +177,8 @@ def current_partition_id(database: Database, at: At, table_id: int) -> int | Non
 def current_partition_spec(database: Database, at: At, table_id: int) -> PartitionSpec | None:
     """How new rows are partitioned; a specification without fields is that of a table that no longer is."""
     current = current_partition_id(database, at, table_id)
+    if current is None:
+        return None
     return next((spec for spec in partition_specs(database, table_id) if spec.partition_id == current), None)
 
 

@@ -23,8 +23,10 @@ def all_snapshots(database: Database) -> list[Snapshot]:
     return [_snapshot(database, row) for row in database.query(f"{_SELECT} ORDER BY s.snapshot_id")]
 
 
-def latest_snapshot(database: Database) -> Snapshot:
-    """The newest snapshot."""
+def latest_snapshot(database: Database, known: Snapshot | None = None) -> Snapshot:
+    """The newest snapshot; one that is known and still is the newest need not be looked up."""
+    if known is not None and database.value("SELECT max(snapshot_id) FROM ducklake_snapshot") == known.id:
+        return known
     rows = database.query(f"{_SELECT} WHERE s.snapshot_id = (SELECT max(snapshot_id) FROM ducklake_snapshot)")
     if not rows:
         raise NotFoundError(f"{database.location} has no snapshots; its catalog is damaged")

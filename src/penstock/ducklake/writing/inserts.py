@@ -5,36 +5,90 @@ from __future__ import annotations
 from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from penstock.ducklake.catalog.commits.inlined_tables import can_inline_rows
 from penstock.ducklake.catalog.commits.staged_files import add_files, add_inlined
 from penstock.ducklake.catalog.inlined_storage import inlined_statistics, rows_fit
+from penstock.ducklake.model.column_defaults import has_default
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.insert_defaults import default_value
-from penstock.ducklake.writing.write_target import WriteTarget, write_job_for
+from penstock.ducklake.writing.write_target import WriteTarget, driver_job, write_job_for
+from penstock.schema.columns import Column
+from penstock.spark.arrow_assignment import assigned_arrow, frame_of, no_values, plain_rows
 from penstock.spark.column_assignment import assigned_rows
-from penstock.spark.write_job import Distribution, WriteJob, Written, run_write_job
+from penstock.spark.local_rows import held_rows
+from penstock.spark.python_rows import given_rows
+from penstock.spark.write_job import Distribution, WriteJob, Written, run_write_job, written_by_driver
 from penstock.storage.parquet import check_writable
 from penstock.storage.parquet.values import check_not_null
+
+# What the driver writes itself, of rows that it holds.
+_FEW_ROWS = 4096
+_FEW_BYTES = 16 * 2**20
 
 
 def insert(
     transaction: Transaction, target: WriteTarget, frame: DataFrame, *, by_name: bool, distribution: Distribution
 ) -> None:
-    """Write the rows and stage them: few of them for the catalog itself, others as files."""
+    """Write the rows of a DataFrame and stage them: few of them for the catalog itself, others as files."""
     check_writable(target.columns)
     default = partial(default_value, frame.sparkSession)
     rows = assigned_rows(frame, target.columns, target.info.full_name, by_name=by_name, default=default)
     insert_assigned(transaction, target, rows, distribution)
 
 
+def insert_given(
+    transaction: Transaction,
+    target: WriteTarget,
+    rows: object,
+    spark: SparkSession,
+    *,
+    by_name: bool,
+    distribution: Distribution,
+) -> None:
+    """Write rows of the program's own, or of Arrow's: few of them without Spark, if they need no conversion."""
+    check_writable(target.columns)
+    columns, table = target.columns, target.info.full_name
+    given = given_rows(rows, columns, by_name=by_name)
+    if given is None:
+        return
+    plain = plain_rows(given.table, columns, table, by_name=given.by_name)
+    job = driver_job(target, distribution) if _are_few(target, plain) else None
+    assigned = assigned_arrow(plain, columns, table, by_name=given.by_name, fill=_filled) if job else None
+    if job is None or assigned is None:
+        insert(transaction, target, frame_of(spark, plain), by_name=given.by_name, distribution=distribution)
+        return
+    _stage(transaction, target, job, written_by_driver(job, assigned))
+
+
+def _filled(column: Column, count: int) -> pa.Array | None:
+    """The values of a column that rows do not give; None where Spark computes its default."""
+    return None if has_default(column) else no_values(column, count)
+
+
 def insert_assigned(
     transaction: Transaction, target: WriteTarget, rows: DataFrame, distribution: Distribution = "auto"
 ) -> bool:
     """Insert rows with exactly the table's columns, in the writer's types. Returns whether there were any."""
+    own = driver_job(target, distribution)
+    held = held_rows(rows, _most_rows(target), _FEW_BYTES) if own else None
+    if own is not None and held is not None:
+        return _stage(transaction, target, own, written_by_driver(own, held))
     job, spread = write_job_for(target, rows, distribution)
-    written = run_write_job(spread, job)
+    return _stage(transaction, target, job, run_write_job(spread, job))
+
+
+def _are_few(target: WriteTarget, rows: pa.Table) -> bool:
+    return bool(rows.num_rows <= _most_rows(target) and rows.nbytes <= _FEW_BYTES)
+
+
+def _most_rows(target: WriteTarget) -> int:
+    """How many rows the driver writes itself, where it has them: a job takes longer."""
+    return max(_FEW_ROWS, target.inlined_rows)
+
+
+def _stage(transaction: Transaction, target: WriteTarget, job: WriteJob, written: Written) -> bool:
     note_files(transaction, target, written)
     stage_written(transaction, target, job, written)
     return bool(written.files or written.held)

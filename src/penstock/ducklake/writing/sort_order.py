@@ -89,6 +89,20 @@ class Sorting:
     computed: SortExpressions | None = None
 
 
+def plain_sorting(columns: Sequence[Column], order: Sequence[SortKey]) -> Sorting | None:
+    """The sort order of keys that are columns of the table, for the writer; None where one has to be computed."""
+    positions = {column.id: position for position, column in enumerate(columns)}
+    found = [plain_column(key.expression, columns) for key in order]
+    by = [
+        _sort_column(positions[column.id], key) for column, key in zip(found, order, strict=True) if column is not None
+    ]
+    return Sorting(tuple(by)) if len(by) == len(order) else None
+
+
+def _sort_column(position: int, key: SortKey) -> SortColumn:
+    return SortColumn(position, key.direction == "DESC", key.null_order == "NULLS_FIRST")
+
+
 def with_sort_columns(
     rows: DataFrame,
     columns: Sequence[Column],
@@ -111,7 +125,7 @@ def with_sort_columns(
         if column is None:
             extra.append(key)
         position = first_extra + len(extra) - 1 if column is None else positions[column.id]
-        sort.append(SortColumn(position, key.direction == "DESC", key.null_order == "NULLS_FIRST"))
+        sort.append(_sort_column(position, key))
     own = {macro.name.lower() for macro in macros}
     try:
         if any(own & function_names(key.expression) for key in extra):

@@ -38,7 +38,7 @@ def evolve_columns(transaction: Transaction, table: TableInfo, change: Change, i
 
 def _require_plain_files(transaction: Transaction, table: TableInfo) -> None:
     """Encrypted files do not tell the ids of their columns to anybody but DuckLake's own reader."""
-    if effective_value("encrypted", transaction.catalog.options(), None, None) == "true":
+    if effective_value("encrypted", transaction.options, None, None) == "true":
         raise UnsupportedError(
             f"this transaction has written encrypted files of {table.full_name}; end it, and change the columns in the "
             "next one"

@@ -11,11 +11,12 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.ducklake.catalog import objects
 from penstock.ducklake.catalog.inlined_storage import inlinable
+from penstock.ducklake.catalog.written_tables import WrittenTable, written_table
 from penstock.ducklake.model.objects import Macro, SortKey, TableInfo
 from penstock.ducklake.model.options import OptionValue, effective_value
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.file_options import file_options
-from penstock.ducklake.writing.sort_order import Sorting, plain_column, with_sort_columns
+from penstock.ducklake.writing.sort_order import Sorting, plain_column, plain_sorting, with_sort_columns
 from penstock.partitioning import PartitionSpec, directory_names
 from penstock.schema.columns import Column
 from penstock.spark.arrow_transfer import with_decimals_as_longs
@@ -53,6 +54,11 @@ class WriteTarget:
         return self.option("sort_on_insert") == "true"
 
     @property
+    def sorts(self) -> bool:
+        """Whether rows are sorted: where few may stay in the catalog, DuckLake sorts those that go to files anyway."""
+        return bool(self.sort_order) and bool(self.sorts_inserts or self.inlined_rows)
+
+    @property
     def inlined_rows(self) -> int:
         """How many rows an insert may keep in the catalog."""
         return int(self.option("data_inlining_row_limit") or 0) if self.inlines else 0
@@ -61,17 +67,20 @@ class WriteTarget:
 def write_target(transaction: Transaction, table: TableInfo, attached: Mapping[str, str]) -> WriteTarget:
     """Look up a table as the transaction sees it."""
     shown = transaction.shown()
-    database, at = shown.database, shown.at
-    with database.consistent():
-        columns = objects.columns_at(objects.column_versions(database, table.id), at)
-        spec = objects.current_partition_spec(database, at, table.id)
-        order = objects.sort_order(database, at, table.id)
-        computed = any(plain_column(key.expression, columns) is None for key in order)
-        macros = objects.macros(database, at, shown.data_path) if computed else []
-    options = tuple(transaction.catalog.options())
+    return target_of(transaction, written_table(shown.database, shown.at, table), attached)
+
+
+def target_of(transaction: Transaction, table: WrittenTable, attached: Mapping[str, str]) -> WriteTarget:
+    """A table that was looked up as the transaction sees it, with its options."""
+    shown = transaction.shown()
+    computed = any(plain_column(key.expression, table.columns) is None for key in table.sort_order)
+    macros = tuple(objects.macros(shown.database, shown.at, shown.data_path)) if computed else ()
+    options = transaction.options
     encrypted = effective_value("encrypted", options, None, None) == "true"
-    inlines = inlinable(columns, database.engine)
-    return WriteTarget(table, columns, spec, order, options, attached, encrypted, inlines, tuple(macros))
+    inlines = inlinable(table.columns, shown.database.engine)
+    return WriteTarget(
+        table.info, table.columns, table.spec, table.sort_order, options, attached, encrypted, inlines, macros
+    )
 
 
 def write_job_for(
@@ -91,28 +100,40 @@ def write_job_for(
     keys = partition_keys(target.spec, target.columns)
     sorting = Sorting()
     before, known = len(columns) + (row_id is not None), set(rows.columns)
-    # Where few rows may stay in the catalog, DuckLake sorts those that go to files in any case.
-    if target.sort_order and (target.sorts_inserts or target.inlined_rows):
+    if target.sorts:
         sorting, rows = with_sort_columns(
             rows, target.columns, target.sort_order, before + len(keys), target.info.full_name, target.macros
         )
     sorted_by = [name for name in rows.columns if name not in known]
-    plan = WritePlan(
-        columns=target.columns,
-        directory=target.info.path,
-        options=file_options(target.option),
-        partition_names=directory_names(target.spec, target.columns) if target.spec else (),
-        sort=sorting.by,
-        extra_columns=len(sorted_by) + (len(sorting.computed.keys) if sorting.computed else 0),
-        encrypted=target.encrypted,
-        row_ids=row_id is not None,
-    )
+    plan = _write_plan(target, sorting, len(sorted_by), row_ids=row_id is not None)
     ordered = rows.select(*columns, *([row_id] if row_id else []), *sorted_by, *others)
     carried, decimals = with_decimals_as_longs(ordered)
     if target.option("per_thread_output") == "true" and distribution == "auto":
         distribution = "none"
     spread = distributed(carried, _grouping(target, carried), plan.options.target_file_size, distribution)
     return WriteJob(plan, keys, target.inlined_rows, decimals, sorting.computed), spread
+
+
+def driver_job(target: WriteTarget, distribution: Distribution) -> WriteJob | None:
+    """Make the job that writes rows which the driver holds; None where Spark is to sort or to spread them."""
+    sorting = plain_sorting(target.columns, target.sort_order) if target.sorts else Sorting()
+    if sorting is None or distribution != "auto" or target.option("per_thread_output") == "true":
+        return None
+    keys = partition_keys(target.spec, target.columns)
+    return WriteJob(_write_plan(target, sorting), keys, target.inlined_rows)
+
+
+def _write_plan(target: WriteTarget, sorting: Sorting, sorted_by: int = 0, *, row_ids: bool = False) -> WritePlan:
+    return WritePlan(
+        columns=target.columns,
+        directory=target.info.path,
+        options=file_options(target.option),
+        partition_names=directory_names(target.spec, target.columns) if target.spec else (),
+        sort=sorting.by,
+        extra_columns=sorted_by + (len(sorting.computed.keys) if sorting.computed else 0),
+        encrypted=target.encrypted,
+        row_ids=row_ids,
+    )
 
 
 def partition_keys(spec: PartitionSpec | None, columns: Sequence[Column]) -> tuple[PartitionKey, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache, partial
 from time import sleep
 
 from penstock.ducklake.catalog.commits.committed_statistics import grow_tables
@@ -17,6 +18,7 @@ from penstock.ducklake.catalog.commits.conflicts import (
     find_conflict,
 )
 from penstock.ducklake.catalog.commits.inlined_tables import (
+    History,
     InlinedTarget,
     create_tables,
     inlined_targets,
@@ -24,16 +26,18 @@ from penstock.ducklake.catalog.commits.inlined_tables import (
 )
 from penstock.ducklake.catalog.commits.provisional_ids import CommittedIds
 from penstock.ducklake.catalog.commits.replaced_deletes import date_deletes, remove_replaced
-from penstock.ducklake.catalog.commits.staged_statements import add_rows, end_rows, first_row_ids
+from penstock.ducklake.catalog.commits.staged_statements import add_rows, end_rows, first_row_ids, table_totals
 from penstock.ducklake.catalog.commits.staging import Staging
 from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.inlined_storage import insert_inlined
+from penstock.ducklake.catalog.objects import column_versions
 from penstock.ducklake.catalog.snapshots import latest_snapshot
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.model.snapshot_changes import SnapshotChange, parse_changes, render_changes
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import ConflictError, InvalidError
 
+_COLUMNS = "ducklake_column"
 _DATA_CHANGES = (*INSERTED, *DELETED, *COMPACTED)
 
 
@@ -97,7 +101,7 @@ def _attempt(database: Database, staging: Staging, info: CommitInfo) -> Snapshot
         if staging.replaced:  # while nobody has to wait for it
             date_deletes(staging, latest_snapshot(database).id + 1)
         with database.transaction():
-            latest = latest_snapshot(database)
+            latest = latest_snapshot(database, staging.base)
             if latest.id > staging.base.id:
                 _check_conflicts(database, staging, latest)
             for sources in staging.sources:
@@ -120,8 +124,9 @@ class _Prepared:
 
 def _prepared(database: Database, staging: Staging) -> _Prepared:
     """Where CREATE TABLE would end the transaction, the inlined tables are made before it."""
-    committed_ids = _committed_ids(latest_snapshot(database), staging)
-    targets = inlined_targets(database, staging, committed_ids)
+    latest = latest_snapshot(database, staging.base)
+    committed_ids = _committed_ids(latest, staging)
+    targets = inlined_targets(database, staging, committed_ids, _history(database, staging, latest))
     create_tables(database, targets.values())
     return _Prepared(committed_ids, targets)
 
@@ -134,6 +139,16 @@ def _committed_ids(latest: Snapshot, staging: Staging) -> CommittedIds:
 def changes_schema(staging: Staging) -> bool:
     """Whether a commit makes a new schema version: it does more than add and remove rows."""
     return any(change.kind not in _DATA_CHANGES for change in staging.changes)
+
+
+def _history(database: Database, staging: Staging, latest: Snapshot) -> History:
+    """Gives the versions of a table's columns: without a question, where they are those that the transaction found."""
+    read = partial(column_versions, database)
+    if _COLUMNS in staging.added or any(ending.table == _COLUMNS for ending in staging.endings):
+        return read  # others before the staged rows are written than after
+    if latest.schema_version != staging.base.schema_version:
+        return cache(read)
+    return lambda table_id: staging.histories.get(table_id) or read(table_id)
 
 
 def _write(
@@ -153,8 +168,10 @@ def _write(
         [(snapshot.id, snapshot.time, snapshot.schema_version, snapshot.next_catalog_id, snapshot.next_file_id)],
     )
     date_deletes(staging, snapshot.id)  # nobody else can get the number any more
-    row_ids = first_row_ids(database, staging)
-    targets = inlined_targets(database, staging, committed_ids) if made is None else made
+    totals = table_totals(database, staging)
+    row_ids = first_row_ids(staging, totals)
+    history = _history(database, staging, latest)
+    targets = inlined_targets(database, staging, committed_ids, history) if made is None else made
     if made is None:
         create_tables(database, targets.values())
     end_rows(database, staging, committed_ids.real)
@@ -165,7 +182,7 @@ def _write(
         add_rows(database, staging, table, committed_ids.real, row_ids)
     register_tables(database, targets.values())
     _insert_inlined(database, staging, committed_ids, targets, row_ids)
-    grow_tables(database, staging, committed_ids)
+    grow_tables(database, staging, committed_ids, totals, history)
     database.insert(
         "ducklake_snapshot_changes",
         ("snapshot_id", "changes_made", "author", "commit_message", "commit_extra_info"),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from penstock.ducklake.catalog.commits.provisional_ids import CommittedIds
+from penstock.ducklake.catalog.commits.staged_statements import TableTotals
 from penstock.ducklake.catalog.commits.staging import Staging, TableGrowth
 from penstock.ducklake.catalog.databases import Database
-from penstock.ducklake.catalog.objects import column_versions, columns_at
+from penstock.ducklake.catalog.objects import columns_at
 from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.model.objects import ColumnVersion
 from penstock.ducklake.model.table_statistics import TableColumnStatistics, first_statistics, merged_statistics
 from penstock.schema.columns import Column
 from penstock.schema.statistics import ColumnStatistics
@@ -17,31 +19,39 @@ from penstock.schema.statistics import ColumnStatistics
 _COLUMNS = ("table_id", "column_id", "contains_null", "contains_nan", "min_value", "max_value", "extra_stats")
 
 
-def grow_tables(database: Database, staging: Staging, committed_ids: CommittedIds) -> None:
-    """Count the rows and bytes that a transaction adds, and widen the bounds of its tables' columns."""
+def grow_tables(
+    database: Database,
+    staging: Staging,
+    committed_ids: CommittedIds,
+    totals: Mapping[int, TableTotals],
+    history: Callable[[int], Sequence[ColumnVersion]],
+) -> None:
+    """Count the rows and bytes that a transaction adds, and widen the bounds of its tables' columns.
+
+    `totals` are what was counted before, and `history` gives the versions of a table's columns.
+    """
     for staged_id, growth in staging.growth.items():
         table_id = committed_ids.real(staged_id)
-        had_rows = _count(database, table_id, growth)
-        columns = columns_at(column_versions(database, table_id), At(committed_ids.snapshot))
+        before = totals.get(staged_id)
+        _count(database, table_id, before, growth)
+        columns = columns_at(history(table_id), At(committed_ids.snapshot))
         leaves = {item.id: item for column in columns for item in column.walk()}
-        _widen(database, table_id, growth.statistics, leaves, had_rows)
+        _widen(database, table_id, growth.statistics, leaves, had_rows=bool(before and before.next_row_id))
 
 
-def _count(database: Database, table_id: int, growth: TableGrowth) -> bool:
-    """Whether the table had rows before."""
-    sql = "SELECT record_count, next_row_id, file_size_bytes FROM ducklake_table_stats WHERE table_id = ?"
-    rows = database.query(sql, [table_id])
-    records, next_row_id, size = rows[0] if rows else (0, 0, 0)
-    values = (records + growth.records, next_row_id + growth.row_ids, size + growth.file_bytes)
-    if rows:
+def _count(database: Database, table_id: int, before: TableTotals | None, growth: TableGrowth) -> None:
+    so_far = before or TableTotals()
+    values = (
+        so_far.records + growth.records, so_far.next_row_id + growth.row_ids, so_far.file_bytes + growth.file_bytes
+    )  # fmt: skip
+    if before is not None:
         database.execute(
             "UPDATE ducklake_table_stats SET record_count = ?, next_row_id = ?, file_size_bytes = ? WHERE table_id = ?",
             [*values, table_id],
         )
-    else:
-        names = ("table_id", "record_count", "next_row_id", "file_size_bytes")
-        database.insert("ducklake_table_stats", names, [(table_id, *values)])
-    return bool(next_row_id)
+        return
+    names = ("table_id", "record_count", "next_row_id", "file_size_bytes")
+    database.insert("ducklake_table_stats", names, [(table_id, *values)])
 
 
 def _widen(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from penstock.ducklake.catalog.commits.provisional_ids import CommittedIds, is_provisional
 from penstock.ducklake.catalog.commits.staging import Staging
@@ -18,6 +19,7 @@ from penstock.ducklake.catalog.inlined_storage import (
 )
 from penstock.ducklake.catalog.objects import column_versions, columns_at
 from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.model.objects import ColumnVersion
 from penstock.errors import CatalogError
 from penstock.schema.columns import Column, shape
 
@@ -36,8 +38,16 @@ class InlinedTarget:
     exists: bool
 
 
-def inlined_targets(database: Database, staging: Staging, committed_ids: CommittedIds) -> dict[int, InlinedTarget]:
-    """The targets of every table that got a new shape or has rows to inline; keys are the provisional ids."""
+History = Callable[[int], Sequence[ColumnVersion]]
+
+
+def inlined_targets(
+    database: Database, staging: Staging, committed_ids: CommittedIds, history: History
+) -> dict[int, InlinedTarget]:
+    """The targets of every table that got a new shape or has rows to inline; keys are the provisional ids.
+
+    `history` gives the versions of a table's columns.
+    """
     targets = {
         table_id: _new(database, committed_ids.real(table_id), committed_ids.schema_version, columns)
         for table_id, columns in staging.reshaped.items()
@@ -45,16 +55,16 @@ def inlined_targets(database: Database, staging: Staging, committed_ids: Committ
     }
     for table_id, batches in staging.inlined.items():
         if table_id not in targets:
-            targets[table_id] = _existing(database, table_id, batches[-1].columns, committed_ids)
+            targets[table_id] = _existing(database, table_id, batches[-1].columns, committed_ids, history)
     return targets
 
 
 def _existing(
-    database: Database, table_id: int, columns: tuple[Column, ...], committed_ids: CommittedIds
+    database: Database, table_id: int, columns: tuple[Column, ...], committed_ids: CommittedIds, history: History
 ) -> InlinedTarget:
     if is_provisional(table_id):
         return _new(database, committed_ids.real(table_id), committed_ids.schema_version, columns)
-    return _newest(database, table_id, columns)
+    return _newest(database, table_id, columns, history)
 
 
 def _new(database: Database, table_id: int, schema_version: int, columns: tuple[Column, ...]) -> InlinedTarget:
@@ -75,11 +85,11 @@ def can_inline_rows(database: Database, staging: Staging, table_id: int, columns
         return database.can_create_tables
     if database.engine != "mysql" and database.can_create_tables:
         return True
-    target = _newest(database, table_id, columns)
+    target = _newest(database, table_id, columns, partial(column_versions, database))
     return holds_every_value(database, target.name, columns) if target.exists else database.can_create_tables
 
 
-def _newest(database: Database, table_id: int, columns: tuple[Column, ...]) -> InlinedTarget:
+def _newest(database: Database, table_id: int, columns: tuple[Column, ...], history: History) -> InlinedTarget:
     """The newest inlined table, where it has today's shape; else one for the table's newest schema version."""
     rows = database.query(
         """SELECT v.schema_version, v.begin_snapshot, i.table_name
@@ -89,9 +99,8 @@ def _newest(database: Database, table_id: int, columns: tuple[Column, ...]) -> I
            WHERE v.table_id = ? ORDER BY v.schema_version DESC""",
         [table_id],
     )
-    history = column_versions(database, table_id)
     newest = next((row for row in rows if row[2] is not None), None)
-    if newest and shape(columns_at(history, At(newest[1]))) == shape(columns):
+    if newest and shape(columns_at(history(table_id), At(newest[1]))) == shape(columns):
         return InlinedTarget(table_id, newest[0], columns, newest[2], True)
     return _new(database, table_id, rows[0][0], columns)
 

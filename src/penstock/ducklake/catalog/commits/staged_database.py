@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.ducklake.catalog.commits.staged_statements import add_rows, end_rows, first_row_ids
+from penstock.ducklake.catalog.commits.staged_statements import add_rows, end_rows, first_row_ids, table_totals
 from penstock.ducklake.catalog.commits.staging import Staging
 from penstock.ducklake.catalog.databases import Database, Row
 from penstock.ducklake.catalog.databases.base import InlinedColumn
@@ -70,7 +70,8 @@ class StagedDatabase(Database):
     def _number_rows(self) -> None:
         known = self.staging.shown_row_ids
         if self.staging.growth.keys() - known.keys():
-            known.update({**first_row_ids(self.inner, self.staging), **known})
+            totals = table_totals(self.inner, self.staging)
+            known.update({**first_row_ids(self.staging, totals), **known})
 
     def _add(self, sql: str) -> None:
         """Add the staged rows of the tables that a query names: those that are only added need not be there before."""

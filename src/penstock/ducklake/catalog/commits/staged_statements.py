@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.ducklake.catalog.catalog_tables import TABLES
@@ -29,12 +30,26 @@ def add_rows(database: Database, staging: Staging, table: str, real: Real, first
         database.insert(table, columns, _values(rows, columns, real, first_row_ids))
 
 
-def first_row_ids(database: Database, staging: Staging) -> dict[int, int]:
-    """The first row id that is free, of every table that grows."""
+@dataclass(frozen=True)
+class TableTotals:
+    """What the catalog has counted of a table."""
+
+    records: int = 0
+    next_row_id: int = 0
+    file_bytes: int = 0
+
+
+def table_totals(database: Database, staging: Staging) -> dict[int, TableTotals]:
+    """The totals of the tables that grow; those of which nothing was counted yet are left out."""
     listed = ", ".join(map(str, staging.growth))
-    sql = f"SELECT table_id, next_row_id FROM ducklake_table_stats WHERE table_id IN ({listed})"
-    known: dict[int, int] = dict(database.query(sql)) if listed else {}
-    return {table_id: known.get(table_id, 0) for table_id in staging.growth}
+    sql = f"""SELECT table_id, record_count, next_row_id, file_size_bytes FROM ducklake_table_stats
+              WHERE table_id IN ({listed})"""
+    return {row[0]: TableTotals(*row[1:]) for row in database.query(sql)} if listed else {}
+
+
+def first_row_ids(staging: Staging, totals: Mapping[int, TableTotals]) -> dict[int, int]:
+    """The first row id that is free, of every table that grows."""
+    return {id: totals[id].next_row_id if id in totals else 0 for id in staging.growth}
 
 
 def _values(rows: Sequence[CatalogRow], columns: tuple[str, ...], real: Real, row_ids: Mapping[int, int]) -> list[Row]:

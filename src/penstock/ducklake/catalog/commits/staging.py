@@ -14,6 +14,7 @@ from penstock.ducklake.catalog.commits.conflicts import CHECKED
 from penstock.ducklake.catalog.commits.merge_reliance import MergeReliance
 from penstock.ducklake.catalog.commits.provisional_ids import ProvisionalIds, is_provisional
 from penstock.ducklake.catalog.commits.removed_rows import RemovedRows
+from penstock.ducklake.model.objects import ColumnVersion
 from penstock.ducklake.model.snapshot_changes import SnapshotChange
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.schema.columns import Column
@@ -115,6 +116,8 @@ class Staging:
     shown_row_ids: dict[int, int] = field(default_factory=dict)
     # Delete files that were written anew when the snapshot got its number, for DataFrames made before that too.
     dated: dict[int, CatalogRow] = field(default_factory=dict)
+    # The versions of columns as they were when the transaction began, of tables that it has looked up by then.
+    histories: dict[int, Sequence[ColumnVersion]] = field(default_factory=dict, repr=False)
     attempted: Snapshot | None = None  # the snapshot that a commit wrote whole, so that only COMMIT was missing
 
     @property
@@ -172,6 +175,7 @@ class Staging:
             list(self.files),
             self.shown_row_ids,
             self.dated,
+            self.histories,
         )
 
     def rows(self, table: str) -> Sequence[CatalogRow]:

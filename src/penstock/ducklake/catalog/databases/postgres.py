@@ -30,6 +30,7 @@ _COLLISIONS = (
 )
 
 
+_FEW_VALUES = 500
 _CONNECT_SECONDS = "10"
 _LOCK_SECONDS = 120
 
@@ -108,6 +109,12 @@ class PostgresDatabase(ServerDatabase):
             yield cursor.execute(percent_style(sql))
 
     def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        if len(rows) * len(columns) <= _FEW_VALUES:  # COPY takes two round trips, and this one
+            places = f"({', '.join(['%s'] * len(columns))})"
+            into = f"INSERT INTO {table} ({', '.join(columns)})".replace("%", "%%")
+            values = [value for row in rows for value in row]
+            self._connection.execute(f"{into} VALUES {', '.join([places] * len(rows))}", values)
+            return
         with (
             self._connection.cursor() as cursor,
             cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy,
