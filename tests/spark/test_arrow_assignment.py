@@ -121,7 +121,7 @@ def exactly(values: pa.ChunkedArray) -> list[Any]:
     return [repr(value) for value in values.to_pylist()]
 
 
-@settings(max_examples=tries(150, 3000))
+@settings(max_examples=tries(150, 3000), deadline=None)
 @given(values=arrays(), target=st.sampled_from(TYPES).flatmap(nested), by_name=st.booleans())
 @example(pa.array([2**53 + 1]), column("c", "float64"), False)
 @example(pa.array([1e39]), column("c", "float32"), False)
