@@ -21,6 +21,12 @@ COLUMNS = {
 NARROW, WIDE = 2, 48
 
 
+@pytest.fixture(autouse=True)
+def no_stores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Buckets that other tests of this process have reached: what is known of each is put together for every scan."""
+    monkeypatch.setattr("penstock.spark.stores.known_stores", dict)
+
+
 def _made(catalog: Catalog, kind: str, rows: int, **parameters: object) -> None:
     """A narrow and a wide table of each kind."""
     with catalog.build(**parameters) as lake:
