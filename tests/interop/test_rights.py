@@ -86,8 +86,8 @@ def test_tables_that_were_made_after_the_grant(rights: Rights, spark: SparkSessi
             assert isinstance(caught.value.__cause__, psycopg.Error | pymysql.MySQLError)
     rights.grant("SELECT")
     with penstock.attach(rights.uri, read_only=True, spark=spark) as lake:
-        assert lake.table("filed").read().count() == 99
-        assert lake.table("small").read().count() == 1
+        assert len(lake.table("filed").read().collect()) == 99
+        assert len(lake.table("small").read().collect()) == 1
 
 
 def test_a_writer_who_may_not_make_tables(rights: Rights, spark: SparkSession) -> None:
@@ -119,7 +119,7 @@ def test_a_writer_who_may_not_make_tables(rights: Rights, spark: SparkSession) -
     with penstock.attach(rights.uri, spark=spark) as lake:
         lake.table("new").append(one)
         assert lake.table("new").files().count() == 1
-        assert lake.table("new").read().count() == 2
+        assert len(lake.table("new").read().collect()) == 2
 
 
 def test_the_right_to_make_tables_is_asked_for_by_name(rights: Rights) -> None:
@@ -146,8 +146,8 @@ def test_a_reader_attaches_without_read_only(rights: Rights, spark: SparkSession
         lake.create_table("many", spark.range(100)).append(spark.range(100))
     rights.grant("SELECT")
     with penstock.attach(rights.uri, data_path=rights.catalog.data_path, spark=spark) as lake:
-        assert lake.table("filed").read().count() == 99
-        assert lake.table("small").read().count() == 1
+        assert len(lake.table("filed").read().collect()) == 99
+        assert len(lake.table("small").read().collect()) == 1
         for change in (
             lambda: lake.table("filed").append(spark.range(100)),
             lambda: lake.table("filed").delete("id > 50"),

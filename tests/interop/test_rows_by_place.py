@@ -137,18 +137,23 @@ def test_a_delete_file_that_cannot_be_written(
     assert len(written) > 1
 
 
+def _executions(spark: SparkSession) -> list[Any]:
+    """The newest queries that have run; older ones Spark forgets."""
+    store: Any = spark._jsparkSession.sharedState().statusStore()
+    found = store.executionsList()
+    return [found.apply(place) for place in range(found.size())]
+
+
 @contextmanager
 def effort(spark: SparkSession) -> Iterator[dict[str, Any]]:
     """The jobs that run meanwhile, and the columns that scans of Parquet files read."""
-    store: Any = spark._jsparkSession.sharedState().statusStore()
-    jobs: Any = spark.sparkContext._jsc.sc().statusStore()
-    before, jobs_before = store.executionsCount(), jobs.jobsList(None).size()
+    context: Any = spark.sparkContext._jsc.sc()
+    known, jobs = {run.executionId() for run in _executions(spark)}, context.dagScheduler().numTotalJobs()
     told: dict[str, Any] = {}
     yield told
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-    told["jobs"] = jobs.jobsList(None).size() - jobs_before
-    executions = store.executionsList()
-    plans = [executions.apply(i).physicalPlanDescription() for i in range(before, executions.size())]
+    context.listenerBus().waitUntilEmpty()
+    told["jobs"] = context.dagScheduler().numTotalJobs() - jobs
+    plans = [run.physicalPlanDescription() for run in _executions(spark) if run.executionId() not in known]
     schemas = [schema for plan in plans for schema in re.findall(r"ReadSchema: struct<(.*)>", plan)]
     told["read"] = [set(re.findall(r"(\w+):", schema)) for schema in schemas]
 

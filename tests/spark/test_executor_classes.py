@@ -43,7 +43,7 @@ setting = "spark.sql.artifact.isolation"
 isolated = {f"{setting}.enabled": "true", f"{setting}.alwaysApplyClassloader": "true"}
 spark = penstock.session("local-cluster[1,1,1024]", **isolated)
 for session in (spark, spark.newSession()):
-    print("rows", penstock.attach(sys.argv[1], spark=session).table("t").read().where("id > 0").count())
+    print("rows", len(penstock.attach(sys.argv[1], spark=session).table("t").read().where("id > 0").collect()))
 """
 
 
