@@ -46,7 +46,9 @@ def second_pass_pays(table: TargetTable, unchanged: int, possible: Callable[[], 
 
     `possible` says what is true of all rows that can be found.
     """
-    if not table.contents.groups or table.file_rows * unchanged <= FEW_VALUES or not _reads_places(table):
+    if not (unchanged and table.contents.groups) or table.file_rows * unchanged <= FEW_VALUES:
+        return False
+    if not _reads_places(table):
         return False
     scan = table.scan
     by_id = {item.id: item for column in scan.layout.columns for item in column.walk()}

@@ -33,23 +33,16 @@ def update(
     """Give columns of some rows new values. The rows keep their row ids."""
     rows = target_rows(table.scan, table.contents)
     (rows.named if where is None else rows.named.where(where)).select(*values.values())  # errors of names come first
-    assigned = _assigned(table, rows, rows.frame, values)
+    assigned = assigned_values(rows.frame, table.target.columns, rows.with_new(values))
+    new = [*(value.alias(f"v{i}") for i, value in enumerate(assigned)), F.col(ROW)]
     if where is not None and _finds_first(table, rows, values, where):
         found = find_rows(rows.frame.where(where).select(*deletes.control_columns()))
         if are_few(table, found.count):
-            _update_found(transaction, table, values, found)
+            _update_found(transaction, table, new, found)
             return
     frame = rows.frame if where is None else rows.frame.where(where)
     with row_keeper() as keep:
-        apply_row_changes(transaction, table, frame.select(*assigned, *deletes.control_columns(written=True)), keep)
-
-
-def _assigned(
-    table: TargetTable, rows: TargetRows, frame: DataFrame, values: dict[str, SparkColumn]
-) -> list[SparkColumn]:
-    """The table's columns of rows, with new values, and ROW."""
-    new = assigned_values(frame, table.target.columns, rows.with_new(values))
-    return [*(value.alias(f"v{i}") for i, value in enumerate(new)), F.col(ROW)]
+        apply_row_changes(transaction, table, frame.select(*new, *deletes.control_columns(written=True)), keep)
 
 
 def _finds_first(table: TargetTable, rows: TargetRows, values: dict[str, SparkColumn], where: SparkColumn) -> bool:
@@ -60,14 +53,11 @@ def _finds_first(table: TargetTable, rows: TargetRows, values: dict[str, SparkCo
     return table.has_places_at_hand and second_pass_pays(table, len(rows.unchanged_by([values])), possible)
 
 
-def _update_found(
-    transaction: Transaction, table: TargetTable, values: dict[str, SparkColumn], found: ChangeResult
-) -> None:
-    if not found.removes:
-        return
-    rows = placed_rows(table, found.at_hand or ())
-    new = rows.frame.select(*_assigned(table, rows, rows.frame, values))
-    rewrite_found(transaction, table, new, found, found.count)
+def _update_found(transaction: Transaction, table: TargetTable, new: list[SparkColumn], found: ChangeResult) -> None:
+    """Write the new values of rows that were found: by name, they are those of the rows at these places."""
+    if found.removes:
+        rows = placed_rows(table, found.at_hand or ())
+        rewrite_found(transaction, table, rows.frame.select(*new), found, found.count)
 
 
 def rewrite_found(
