@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-import penstock
 from penstock import InvalidError, NotFoundError
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog.objects import find_table
@@ -103,21 +101,6 @@ def test_a_backup_in_the_lakes_place_is_looked_at_anew(shared: Catalog, attachme
     older = tables.find(database, newest, attachment.catalog.data_path, "main", "t")
     assert older == found
     assert older is not found
-
-
-def test_a_small_append_asks_the_catalog_little(
-    catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with penstock.attach(catalog.uri, data_path=catalog.data_path, spark=spark) as lake:
-        table = lake.create_table("t", "id BIGINT, name STRING, x DOUBLE")
-        table.append([(1, "a", 0.5)])
-        statements: list[str] = []
-        database = lake._attachment.catalog.database
-        for name in ("_query", "_execute", "_insert"):
-            _count(monkeypatch, database, name, statements)
-        table.append([(2, "b", 1.5), (3, None, None)])
-    most = {"duckdb": 13, "sqlite": 13, "postgres": 14, "mysql": 20}  # before: 25 and more
-    assert len(statements) <= most[catalog.kind], statements
 
 
 def _count(patch: pytest.MonkeyPatch, database: Any, name: str, statements: list[str]) -> None:

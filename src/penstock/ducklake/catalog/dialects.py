@@ -225,7 +225,8 @@ class MySQLDialect(Dialect):
     _MOST_PLACES = 30
 
     def matches(self, text: str, pattern: str) -> str:
-        return f"{text} REGEXP '^{pattern}$'"
+        # $ is also before a last end of line.
+        return f"({text} REGEXP '^{pattern}$' AND {text} NOT REGEXP '[[:cntrl:]]')"
 
     def integer(self, text: str) -> str:
         return f"CASE WHEN {self.matches(text, _INTEGER)} THEN CAST({text} AS DECIMAL(65, 0)) END"
