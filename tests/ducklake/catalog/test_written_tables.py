@@ -101,13 +101,3 @@ def test_a_backup_in_the_lakes_place_is_looked_at_anew(shared: Catalog, attachme
     older = tables.find(database, newest, attachment.catalog.data_path, "main", "t")
     assert older == found
     assert older is not found
-
-
-def _count(patch: pytest.MonkeyPatch, database: Any, name: str, statements: list[str]) -> None:
-    asked = getattr(database, name)
-
-    def counted(sql: str, *given: Any) -> Any:
-        statements.append(sql)
-        return asked(sql, *given)
-
-    patch.setattr(database, name, counted)
