@@ -100,6 +100,7 @@ WAYS: dict[str, list[tuple[Any, str, float]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.compiled
 def test_all_ways_come_to_the_same(
     sqlite_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
