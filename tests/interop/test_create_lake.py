@@ -89,6 +89,26 @@ def test_created_at_once_by_many(catalog: Catalog) -> None:
     assert [path.name for path in catalog.directory.iterdir() if path.name.startswith(".")] == []
 
 
+def test_opened_while_it_is_closed(duckdb_catalog: Catalog) -> None:
+    """DuckDB keeps a file's name until it is closed to the end: another thread waits for that."""
+    _create(duckdb_catalog)
+    file = duckdb_catalog.uri.removeprefix("ducklake:")
+    holder = duckdb.connect()
+    holder.execute(f"ATTACH '{file}' AS held")
+    closing_soon = threading.Timer(0.3, holder.close)
+    closing_soon.start()
+    _create(duckdb_catalog)
+    closing_soon.join()
+
+
+def test_held_by_another_duckdb_of_the_process(duckdb_catalog: Catalog) -> None:
+    _create(duckdb_catalog)
+    with closing(duckdb.connect()) as holder:
+        holder.execute(f"ATTACH '{duckdb_catalog.uri}' AS held")
+        with pytest.raises(AttachError, match=r"held by another DuckDB of this process.*DETACH it there"):
+            _create(duckdb_catalog)
+
+
 def test_where_the_files_go(duckdb_catalog: Catalog, sqlite_catalog: Catalog) -> None:
     file = duckdb_catalog.uri.removeprefix("ducklake:")
     for given, stored in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +23,7 @@ from penstock.storage.s3 import add_secret, s3_access
 from penstock.storage.stores import store_kind
 
 _FEW_ROWS = 32
+_CLOSING_SECONDS = 2.0
 # One process holds the file, so that its threads can take turns to write; else they would collide.
 _turns: dict[str, threading.RLock] = {}
 INSERTED = "penstock_inserted"
@@ -54,10 +56,12 @@ class DuckdbDatabase(Database):
             if location.is_remote:
                 self._connection = _connect_remote(location, config)
             else:
-                self._connection = duckdb.connect(location.target, read_only=options.read_only, config=config)
+                self._connection = _connect_file(location.target, options.read_only, config)
         except duckdb.IOException as error:
             raise AttachError(_cannot_open(location, location.without_token(str(error)))) from None
         except duckdb.Error as error:
+            if _is_held_here(error):
+                raise AttachError(_held_here(location)) from None
             raise AttachError(f"{location} cannot be opened by DuckDB: {location.without_token(str(error))}") from None
         self._connection.execute("SET TimeZone = 'UTC'")
         if options.schema:
@@ -172,6 +176,22 @@ class DuckdbDatabase(Database):
         raise NotImplementedError("a DuckDB catalog holds inlined values in their own types")
 
 
+def _connect_file(path: str, read_only: bool, config: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
+    """A connection to a file; while another thread closes it, DuckDB takes it for held, which is waited for."""
+    end = time.monotonic() + _CLOSING_SECONDS
+    while True:
+        try:
+            return duckdb.connect(path, read_only=read_only, config=dict(config))
+        except duckdb.BinderException as error:
+            if not _is_held_here(error) or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+
+
+def _is_held_here(error: duckdb.Error) -> bool:
+    return "unique file handle conflict" in str(error).lower()
+
+
 def _connect_remote(location: Location, config: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
     """A DuckDB in memory with a file of another machine, which it reads by ranges."""
     connection = duckdb.connect(config=dict(config))
@@ -185,6 +205,13 @@ def _connect_remote(location: Location, config: Mapping[str, Any]) -> duckdb.Duc
         connection.close()
         raise
     return connection
+
+
+def _held_here(location: Location) -> str:
+    return (
+        f"{location} is held by another DuckDB of this process, which attached the file; DETACH it there, or use a "
+        "SQLite or PostgreSQL catalog"
+    )
 
 
 def _cannot_open(location: Location, reason: str) -> str:
