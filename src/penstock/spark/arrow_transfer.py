@@ -63,19 +63,23 @@ def _counted(frame: DataFrame) -> DataFrame | None:
     """
     spark = frame.sparkSession
     fields = frame.schema.fields
-    values = [(field.dataType, F.col(spark_quoted(field.name))) for field in fields]
-    sizes = [_sizes(kind, value) for kind, value in values]
+    sizes = [[] if isinstance(field.dataType, _FIXED) else _sizes(field.dataType, _value(field)) for field in fields]
     known = [size for found in sizes if found is not None for size in found]
     if None in sizes or spark.conf.get(_BATCH_BYTES) != _SPARKS_BATCH_BYTES or not can_change_sessions(frame):
         return None
     if known:
         total = reduce(SparkColumn.__add__, (F.coalesce(size.cast("bigint"), F.lit(0)) for size in known))
         first = next(place for place, found in enumerate(sizes) if found)
-        wide = F.when(total > MOST_VARIABLE_BYTES, F.raise_error(F.lit(WIDE_ROW_MARKER))).otherwise(values[first][1])
+        refused = F.raise_error(F.lit(WIDE_ROW_MARKER))
+        wide = F.when(total > MOST_VARIABLE_BYTES, refused).otherwise(_value(fields[first]))
         frame = frame.withColumn(fields[first].name, wide)
     width = max(_VALUE_BYTES * _leaves(frame.schema), MOST_VARIABLE_BYTES if known else 0)
     rows = max(1, min(_rows_of(spark), _MOST_BYTES // width))
     return in_session_with(frame, {_BATCH_BYTES: str(_NO_LIMIT), _BATCH_ROWS: str(rows)})
+
+
+def _value(field: T.StructField) -> SparkColumn:
+    return F.col(spark_quoted(field.name))
 
 
 def _rows_of(spark: SparkSession) -> int:

@@ -140,8 +140,7 @@ class ChangeResult:
     @cached_property
     def places(self) -> RowPlaces:
         """Where the rows are that go."""
-        kept = self.results.where("positions IS NOT NULL").selectExpr(f"touched AS {FILE}", "positions")
-        return RowPlaces(kept, self.at_hand)
+        return RowPlaces(self.results, self.at_hand)
 
     @property
     def matches(self) -> DataFrame:

@@ -132,7 +132,7 @@ def _written_here(found: Mapping[int | None, Positions], job: DeleteJob) -> list
 
 
 def _given(places: RowPlaces) -> DataFrame:
-    return local_frame(places.kept.sparkSession, places.at_hand or (), PLACES)
+    return local_frame(places.results.sparkSession, places.at_hand or (), PLACES)
 
 
 def _written_by_tasks(places: DataFrame, job: DeleteJob) -> list[FileRemoval]:

@@ -59,8 +59,13 @@ def unpack_matches(matches: bytes | None, positions: bytes | None) -> pa.Table:
 class RowPlaces:
     """The places of rows, as tasks packed them."""
 
-    kept: DataFrame  # FILE and positions
-    at_hand: Sequence[Place] | None = None  # the same, where it is little
+    results: DataFrame  # of the tasks
+    at_hand: Sequence[Place] | None = None  # the places, where they are little
+
+    @property
+    def kept(self) -> DataFrame:
+        """The places as rows of `PLACES`, which the executors keep or find again."""
+        return self.results.where("positions IS NOT NULL").selectExpr(f"touched AS {FILE}", "positions")
 
     @cached_property
     def by_file(self) -> Mapping[int | None, Numbers] | None:

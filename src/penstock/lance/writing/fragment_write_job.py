@@ -67,11 +67,14 @@ class FragmentWriteJob:
 
     def _written(self, batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenFragments]:
         held: dict[PartitionValues, list[pa.RecordBatch]] = {}
+        sizes: dict[PartitionValues, int] = {}
         for batch in batches:
             for values, rows in split_by_partition(batch, self._partition_texts(batch)):
                 held.setdefault(values, []).append(rows)
-            while sum(map(_byte_count, held.values())) > _HELD_BYTES:
-                fullest = max(held, key=lambda values: _byte_count(held[values]))
+                sizes[values] = sizes.get(values, 0) + rows.nbytes
+            while sum(sizes.values()) > _HELD_BYTES:
+                fullest = max(sizes, key=sizes.__getitem__)
+                del sizes[fullest]
                 yield self._write_leaf(fullest, held.pop(fullest))
         for values in sorted(held, key=repr):
             yield self._write_leaf(values, held[values])
@@ -84,7 +87,7 @@ class FragmentWriteJob:
         leaf = leaf_object_id(self.name, self.definition.fields, values)
         target = self.leaves.get(leaf)
         location = leaf_directory(leaf) if target is None else target.location
-        rows = pa.Table.from_batches(batches)
+        rows = pa.Table.from_batches(batches).combine_chunks()  # to convert many small pieces takes longer
         dataset, table = self._with_leaf_columns(rows, leaf, target)
         fragments = self._fragments(_with_aligned_decimals(table), location, dataset)
         self._record([f"{location}/data/{file.path}" for fragment in fragments for file in fragment.files])
@@ -129,12 +132,11 @@ class FragmentWriteJob:
         if dataset is not None:
             return write(dataset, "append")
         uri = self.store.uri(location)
-        if self.store.find(location) is None:
-            try:
-                return write(uri, "create")
-            except OSError as error:  # another writer has made it since
-                if "already exists" not in str(error):
-                    raise
+        try:
+            return write(uri, "create")
+        except OSError as error:  # its rows are all replaced, or another task or writer has made it
+            if "already exists" not in str(error):
+                raise
         return write(uri, "overwrite")
 
     def _with_namespace_columns(self, rows: pa.Table, leaf: str) -> pa.Table:
@@ -200,10 +202,6 @@ def _leaf_array(array: pa.ChunkedArray, item: pa.Field, column: str, leaf: str) 
     if array.null_count and not item.nullable:
         raise InvalidError(f"column {column} of leaf {leaf} takes no NULL, and {array.null_count} rows have one")
     return convert_array(array, item.type, column, leaf)
-
-
-def _byte_count(batches: Iterable[pa.RecordBatch]) -> int:
-    return sum(batch.nbytes for batch in batches)
 
 
 def _with_aligned_decimals(table: pa.Table) -> pa.Table:
