@@ -65,14 +65,14 @@ def parquet_rows(
     options = (
         _PARQUET_OPTIONS | (_WITHOUT_DICTIONARIES if floating else {}) | (_COMPLETE if complete else {}) | settings
     )
-    reader = _parquet(spark, in_stores=bool(settings), with_deletes=with_deletes)
+    reader = _parquet(spark, known=bool(settings) or ROW_INDEX in schema.names, with_deletes=with_deletes)
     frame = _frame(spark, index, schema, reader, options)
     return frame.where(f"{ROW_INDEX} >= 0") if with_deletes else frame  # see RowsLeft
 
 
-def _parquet(spark: SparkSession, *, in_stores: bool, with_deletes: bool) -> Any:
-    """None for Spark's Parquet reader; in stores, one that opens files without asking for sizes that are known."""
-    if not in_stores and not with_deletes:
+def _parquet(spark: SparkSession, *, known: bool, with_deletes: bool) -> Any:
+    """None for Spark's Parquet reader; if `known`, one that asks for no sizes that are known, and numbers rows fast."""
+    if not known and not with_deletes:
         return None
     add_to_executors(spark, *KNOWN_FILES)
     return new_object(spark, "penstock.ParquetWithDeletes" if with_deletes else "penstock.KnownParquet", KNOWN_FILES)

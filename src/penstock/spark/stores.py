@@ -21,7 +21,7 @@ from penstock.storage.stores import Store, store_of
 # and those of which rows were deleted, anywhere.
 KNOWN_FILES = (
     "KnownFile", "KnownParquet", "KnownSizes", "KnownStream", "RangeFileSystem",
-    "DeletedPositions", "DeletionVector", "ParquetWithDeletes", "RowsLeft", "UnreadableDeletes",
+    "DeletedPositions", "DeletionVector", "ParquetWithDeletes", "RowNumbers", "RowsLeft", "UnreadableDeletes",
 )  # fmt: skip
 # Hadoop's own file system for http can neither tell sizes nor read from the middle. One of ours is made for each file.
 _OF_WEB = {

@@ -14,9 +14,11 @@ import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.util.SerializableConfiguration;
 import org.roaringbitmap.RoaringBitmap;
+import org.roaringbitmap.RoaringBitmapWriter;
 import scala.Function1;
 
 /**
@@ -94,25 +96,37 @@ class DeletedPositions implements Serializable {
         InternalRow.empty(), SparkPath.fromUri(URI.create(uri)), 0L, size, new String[0], 0L, size,
         (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty());
     Object rows = parquet.apply(file);
+    RoaringBitmapWriter found = (RoaringBitmapWriter) RoaringBitmapWriter.writer().get();  // fast where they are in order
     try {
       scala.collection.Iterator each = (scala.collection.Iterator) rows;
       while (each.hasNext()) {
         Object next = each.next();
-        if (next instanceof ColumnarBatch) {
-          Iterator batch = ((ColumnarBatch) next).rowIterator();
-          while (batch.hasNext()) add((InternalRow) batch.next(), last, all);
-        } else add((InternalRow) next, last, all);
+        if (next instanceof ColumnarBatch) addAll((ColumnarBatch) next, last, found);
+        else add((InternalRow) next, last, found);
       }
     } finally {
       if (rows instanceof Closeable) ((Closeable) rows).close();
     }
+    all.or((RoaringBitmap) found.get());
   }
 
-  private static void add(InternalRow row, long last, RoaringBitmap all) throws IOException {
+  private static void addAll(ColumnarBatch batch, long last, RoaringBitmapWriter found) throws IOException {
+    ColumnVector positions = batch.column(0);
+    ColumnVector snapshots = batch.column(1);
+    for (int i = 0; i < batch.numRows(); i++) {
+      if (positions.isNullAt(i) || (!snapshots.isNullAt(i) && snapshots.getLong(i) > last)) continue;
+      add(positions.getLong(i), found);
+    }
+  }
+
+  private static void add(InternalRow row, long last, RoaringBitmapWriter found) throws IOException {
     if (row.isNullAt(0) || (!row.isNullAt(1) && row.getLong(1) > last)) return;
-    long position = row.getLong(0);
+    add(row.getLong(0), found);
+  }
+
+  private static void add(long position, RoaringBitmapWriter found) throws IOException {
     if (position < 0 || position >= MOST_POSITIONS) throw new IOException("no file has a row " + position);
-    all.add((int) position);
+    found.add((int) position);
   }
 
   private byte[] bytes(String uri, long size) throws IOException {

@@ -23,7 +23,6 @@ import scala.runtime.AbstractFunction1;
  */
 public class ParquetWithDeletes extends KnownParquet {
   static final String DELETES = "_penstock_deletes";  // what the index says of a file, among its metadata
-  private static final String ROW_INDEX = "_tmp_metadata_row_index";  // the filter above the scan is on it: relation.py
   private static final StructType NOTHING = new StructType();
   // By name: a third column of another writer is ignored, and a snapshot that is not there is NULL.
   private static final StructType POSITIONS = NOTHING
@@ -40,7 +39,7 @@ public class ParquetWithDeletes extends KnownParquet {
     return new Reader(
         super.buildReaderWithPartitionValues(session, columns, constants, wanted, filters, options, hadoop),
         new DeletedPositions(positions, context.broadcast(new SerializableConfiguration(own))),
-        wanted.fieldIndex(ROW_INDEX));
+        wanted.fieldIndex(ROW_INDEX));  // the filter above the scan is on it: relation.py
   }
 
   private static class Reader extends AbstractFunction1 implements Serializable {

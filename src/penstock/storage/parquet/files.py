@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from penstock.schema.statistics import WrittenFile
 from penstock.storage.filesystems import delete_file, make_directory, open_output
+from penstock.storage.parquet.dictionaries import columns_with_dictionaries
 from penstock.storage.parquet.names import new_file_name
 from penstock.storage.parquet.observations import footer_observations
 from penstock.storage.parquet.plan import WritePlan
@@ -75,13 +76,18 @@ class ArrowFile(OpenFile):
         self._observed = footer_observations(plan.columns)
         self._footers: list[pq.FileMetaData] = []
         self._sink = open_output(self.location)
-        self._writer = pq.ParquetWriter(
+        self._writer: pq.ParquetWriter | None = None
+
+    def _begun(self, rows: pa.Table) -> pq.ParquetWriter:
+        options = self.plan.options
+        return pq.ParquetWriter(
             self._sink,
             self._schema,
             version="2.6",  # the types of DuckDB's files; its own version 2 is about pages
-            data_page_version=f"{plan.options.version}.0",
-            compression=_PYARROW_CODECS.get(plan.options.compression, plan.options.compression),
-            compression_level=plan.options.compression_level,
+            data_page_version=f"{options.version}.0",
+            compression=_PYARROW_CODECS.get(options.compression, options.compression),
+            compression_level=options.compression_level,
+            use_dictionary=columns_with_dictionaries(rows),
             store_schema=False,
             store_decimal_as_integer=True,
             write_statistics=columns_with_statistics(self._schema),
@@ -100,9 +106,12 @@ class ArrowFile(OpenFile):
             arrays.append(rows.column(len(self.plan.columns)))
         table = pa.Table.from_arrays(arrays, schema=self._schema)
         self._observed.add(table)
+        if self._writer is None:
+            self._writer = self._begun(table)
         self._writer.write_table(table, row_group_size=self.group_rows(table))
 
     def close(self) -> WrittenFile:
+        assert self._writer is not None
         start = self.size
         self._writer.close()  # which writes the footer, its size and four letters, and nothing else
         size = self.size
@@ -120,7 +129,8 @@ class ArrowFile(OpenFile):
     def abandon(self) -> None:
         # What made the write fail may make closing fail too; the file goes all the same.
         with suppress(pa.ArrowException, OSError):
-            self._writer.close()
+            if self._writer is not None:
+                self._writer.close()
         with suppress(pa.ArrowException, OSError):
             self._sink.close()
         super().abandon()

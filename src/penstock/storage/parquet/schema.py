@@ -57,7 +57,7 @@ _TYPES = {
 }
 
 
-_with_statistics: dict[str, list[str]] = {}  # by the text of a schema: thousands of files may have the same
+_known_leaves: dict[str, list[tuple[str, str]]] = {}  # by the text of a schema: thousands of files may have the same
 
 
 def file_schema(columns: Iterable[Column], row_ids: bool, *, ids: bool = True) -> pa.Schema:
@@ -95,14 +95,23 @@ def columns_with_statistics(schema: pa.Schema) -> list[str]:
     PyArrow leaves NaN out of the bounds of floats and does not say so: to readers NaN is greater than every number, and
     they would skip row groups that hold a match.
     """
+    return [path for path, kind in _leaves(schema) if kind not in ("FLOAT", "DOUBLE")]
+
+
+def leaf_paths(schema: pa.Schema) -> list[str]:
+    """The paths of a file's columns, each column chunk's, in their order."""
+    return [path for path, _ in _leaves(schema)]
+
+
+def _leaves(schema: pa.Schema) -> list[tuple[str, str]]:
+    """The path and the physical type of each column chunk."""
     text = str(schema)
-    if text not in _with_statistics:
+    if text not in _known_leaves:
         sink = pa.BufferOutputStream()
         pq.ParquetWriter(sink, schema, store_schema=False).close()
         columns = pq.read_metadata(pa.BufferReader(sink.getvalue())).schema
-        exact = [column.path for column in columns if column.physical_type not in ("FLOAT", "DOUBLE")]
-        _with_statistics[text] = exact
-    return _with_statistics[text]
+        _known_leaves[text] = [(column.path, column.physical_type) for column in columns]
+    return _known_leaves[text]
 
 
 def needs_duckdb(columns: Iterable[Column]) -> bool:
