@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from gc import collect
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -29,6 +31,7 @@ from penstock.predicates import implied_by
 from penstock.schema.columns import Column
 from penstock.schema.statistics import ColumnStatistics, WrittenFile
 from penstock.schema.types import Type
+from support.catalogs import Catalog as AnyCatalog
 from support.effort import tries
 from support.engines import Engine, MySQLEngine, PostgresEngine, open_engine
 from support.lakes import Lake, lakes
@@ -117,24 +120,26 @@ def check(engine: Engine, lake: Lake, filters: list[object], size: int) -> int:
 
 
 class Catalog:
-    """A table in a SQLite catalog, with files whose ids, days and numbers count on."""
+    """A table partitioned by a column, with files whose ids, days and numbers count on."""
 
-    def __init__(self, path: Path) -> None:
-        self.writer = Writer(f"ducklake:sqlite:{path}/lake.sqlite", f"{path}/data/")
+    def __init__(self, uri: str, data_path: str, partitioned_by: int = 2) -> None:
+        self.writer = Writer(uri, data_path)
         self.database: Database = self.writer.catalog.database
         self.writer.create_table("t", COLUMNS)
         with self.writer.transaction() as transaction:
             self.table = self.writer.table(transaction, "t")
-            fields = [PartitionField(0, 2, parse_transform("identity"))]
+            fields = [PartitionField(0, partitioned_by, parse_transform("identity"))]
             staged_tables.set_partitioning(transaction.staging, self.table.id, fields)
         self.specs = objects.partition_specs(self.database, self.table.id)
         self.count = 0
 
     def append(self, files: int, *, told: bool = True) -> None:
-        made = [self.file(self.count + number, told) for number in range(files)]
+        self.add([self.file(self.count + number, told) for number in range(files)])
+
+    def add(self, made: list[WrittenFile]) -> None:
         with self.writer.transaction() as transaction:
             add_files(transaction.staging, self.table.id, self.specs[0].partition_id, made)
-        self.count += files
+        self.count += len(made)
 
     @staticmethod
     def file(number: int, told: bool) -> WrittenFile:
@@ -175,7 +180,15 @@ class Catalog:
 
 @pytest.fixture
 def large(tmp_path: Path, small_zones: None) -> Iterator[Catalog]:
-    made = Catalog(tmp_path)
+    made = Catalog(f"ducklake:sqlite:{tmp_path}/lake.sqlite", f"{tmp_path}/data/")
+    with closing(made.database):
+        yield made
+
+
+@pytest.fixture
+def by_number(catalog: AnyCatalog, small_zones: None) -> Iterator[Catalog]:
+    """A table in each kind of database, partitioned by its floats."""
+    made = Catalog(catalog.uri, catalog.data_path, partitioned_by=3)
     with closing(made.database):
         yield made
 
@@ -280,6 +293,40 @@ def test_no_table_is_read_whole(large: Catalog) -> None:
     searches = [step for step in steps if step.startswith("SEARCH") and "deletes_by_file" not in step]
     assert any("penstock_statistics_by_file (table_id=? AND data_file_id>?" in step for step in searches), steps
     assert all("data_file_id>?" in step for step in searches), steps
+
+
+def float_file(number: int, value: str) -> WrittenFile:
+    bounds = ((str(number), str(number)), ("2026-01-01", "2026-01-01"), (None,) * 2 if value == "nan" else (value,) * 2)
+    known = tuple(
+        ColumnStatistics(column.id, 10, 10, 0, *pair, contains_nan=value == "nan")
+        for column, pair in zip(COLUMNS, bounds, strict=True)
+    )
+    return WrittenFile(f"ducklake-{number:036}.parquet", 10, 100, 10, columns=known, partition_values=(value,))
+
+
+def test_partitions_of_nan(by_number: Catalog) -> None:
+    values = [("nan", "inf", "-inf")[n // 10] if n % 10 == 5 and n < 30 else f"{n}.5" for n in range(40)]
+    by_number.add([float_file(number, value) for number, value in enumerate(values)])
+    x, nan = ["column", "x"], ["literal", "double", "NaN"]
+    for _ in range(3):
+        assert by_number.kept(["=", x, nan]) == [5]
+        assert by_number.kept([">=", x, nan]) == [5]
+        assert by_number.kept(["isnan", x]) == [5]
+        assert by_number.kept([">", x, ["literal", "double", "37.0"]]) == [5, 15, 37, 38, 39]
+        assert by_number.kept(["<", x, ["literal", "double", "1.0"]]) == [0, 5, 25]  # what is not read is kept
+        assert by_number.kept(["isnull", x]) == []
+        assert by_number.kept(["in", x, nan, ["literal", "double", "8.5"]]) == [5, 8]
+
+
+def test_zones_go_with_their_database(tmp_path: Path, small_zones: None) -> None:
+    made = Catalog(f"ducklake:sqlite:{tmp_path}/lake.sqlite", f"{tmp_path}/data/")
+    made.append(20)
+    assert made.kept(*number(50)) == [5]
+    made.database.close()
+    gone = ref(made.database)
+    del made
+    collect()
+    assert gone() is None
 
 
 def test_ranges_as_sql() -> None:

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 from penstock.ducklake.catalog.bound_comparisons import Bound, Comparison
 from penstock.ducklake.catalog.databases import Database, Row
 from penstock.ducklake.catalog.remembered_answers import Moment
+from penstock.ducklake.catalog.snapshots import has_snapshot
 from penstock.predicates.values import Interval, ValueSet
 
 ZONE = 1000
@@ -137,41 +138,34 @@ class _Known:
 
 @dataclass
 class FileZones:
-    """The zones of a catalog that were asked for. Each call takes the database's lock, which guards them too."""
+    """The zones of a catalog that were asked for. Each call takes the database's lock, which guards them too.
 
-    database: Database
+    They do not hold the database: they go when it does.
+    """
+
     _moment: Moment | None = None  # when they were true
     _known: dict[ZoneSource, _Known] = field(default_factory=dict)
 
-    def kept(self, tests: Sequence[ZoneTest], moment: Moment, next_file_id: int) -> Ranges | None:
+    def kept(self, database: Database, tests: Sequence[ZoneTest], moment: Moment, next_file_id: int) -> Ranges | None:
         """The ids of files that the tests leave; None where that is not known, or would be many ranges.
 
         At the moment all ids below `next_file_id` were given. The first question for a source is not answered: to find
         its zones takes longer than to look at its files once.
         """
-        with self.database.consistent():
-            self._forget_another_catalog()
-            if not self._knows(moment):
+        with database.consistent():
+            if self._moment is not None and not has_snapshot(database, self._moment):
+                # A catalog may be put back to an older state, and go on from there: its files are others then.
+                self._moment, self._known = None, {}
+            if not has_snapshot(database, moment):
                 return None
             known = [test for test in tests if self._was_asked_for(test.source)]
             if not known:
                 return None
             for test in known:
-                self._extend(test.source, next_file_id - next_file_id % ZONE)
+                self._extend(database, test.source, next_file_id - next_file_id % ZONE)
             if self._moment is None or moment.snapshot > self._moment.snapshot:
                 self._moment = moment
             return self._left(known)
-
-    def _forget_another_catalog(self) -> None:
-        """A catalog may be put back to an older state, and go on from there: its files are others then."""
-        if self._moment is not None and not self._knows(self._moment):
-            self._moment, self._known = None, {}
-
-    def _knows(self, moment: Moment) -> bool:
-        """Whether the catalog has the snapshot, and the same one."""
-        sql = "SELECT snapshot_time FROM ducklake_snapshot WHERE snapshot_id = ?"
-        times = self.database.query(sql, [moment.snapshot])
-        return [self.database.time(time) for (time,) in times] == [moment.time]
 
     def _was_asked_for(self, source: ZoneSource) -> bool:
         if source in self._known:
@@ -181,10 +175,10 @@ class FileZones:
         self._known[source] = _Known()
         return False
 
-    def _extend(self, source: ZoneSource, end: int) -> None:
+    def _extend(self, database: Database, source: ZoneSource, end: int) -> None:
         known = self._known[source]
         if known.end < end:
-            known.zones.extend(source.zones(self.database, known.end, end))
+            known.zones.extend(source.zones(database, known.end, end))
             known.end = end
 
     def _left(self, tests: Sequence[ZoneTest]) -> Ranges | None:
@@ -211,4 +205,4 @@ _zones: WeakKeyDictionary[Database, FileZones] = WeakKeyDictionary()
 
 def zones_of(database: Database) -> FileZones:
     """The zones that are known of an open catalog."""
-    return _zones.setdefault(database, FileZones(database))
+    return _zones.setdefault(database, FileZones())

@@ -8,6 +8,7 @@ from functools import cache
 import duckdb
 
 from penstock.ducklake.catalog.databases import Database, Row
+from penstock.ducklake.catalog.remembered_answers import Moment
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import NotFoundError
 
@@ -43,6 +44,12 @@ def find_snapshot(database: Database, version: int) -> Snapshot | None:
     """The snapshot of a version, or None."""
     rows = database.query(f"{_SELECT} WHERE s.snapshot_id = ?", [version])
     return _snapshot(database, rows[0]) if rows else None
+
+
+def has_snapshot(database: Database, moment: Moment) -> bool:
+    """Whether the catalog has the snapshot of a moment, and not another one under its number."""
+    times = database.query("SELECT snapshot_time FROM ducklake_snapshot WHERE snapshot_id = ?", [moment.snapshot])
+    return [database.time(time) for (time,) in times] == [moment.time]
 
 
 def snapshot_by_version(database: Database, version: int) -> Snapshot:

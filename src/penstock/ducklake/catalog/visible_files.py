@@ -134,7 +134,8 @@ class FileScope:
         tests = [pruning.zones for pruning in prunings if pruning.zones is not None]
         if not tests or group.file_count < MANY_FILES or self.seen_time is None or self.at.own is not None:
             return None
-        return zones_of(self.database).kept(tests, Moment(self.seen_snapshot, self.seen_time), self.next_file_id)
+        moment = Moment(self.seen_snapshot, self.seen_time)
+        return zones_of(self.database).kept(self.database, tests, moment, self.next_file_id)
 
     def total(
         self, group: FileGroup, query: Callable[[Condition], Condition], keep: Condition = EVERY_FILE
