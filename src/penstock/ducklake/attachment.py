@@ -245,5 +245,6 @@ class Attachment:
     def _active(self) -> Transaction | None:
         return getattr(self._thread, "active", None)
 
-    def _note_commit(self, snapshot: Snapshot) -> None:
-        self.last_committed = snapshot
+    def _note_commit(self, base: Snapshot, made: Snapshot) -> None:
+        self.last_committed = made
+        self.known_tables.note_commit(base, made)

@@ -52,7 +52,7 @@ class Transaction:
         catalog: Catalog,
         info: CommitInfo,
         policy: RetryPolicy,
-        on_commit: Callable[[Snapshot], None] = lambda snapshot: None,
+        on_commit: Callable[[Snapshot, Snapshot], None] = lambda base, made: None,
     ) -> None:
         self.catalog, self._info, self._policy, self._on_commit = catalog, info, policy, on_commit
         self.staging = Staging(latest_snapshot(catalog.database))
@@ -150,7 +150,7 @@ class Transaction:
         self.snapshot = snapshot
         self._state = State.COMMITTED
         if snapshot is not self.staging.base:
-            self._on_commit(snapshot)
+            self._on_commit(self.staging.base, snapshot)
 
     def _settle(self, error: BaseException) -> None:
         """After a commit that was broken off: undo it only where the catalog says that there is no snapshot of it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from penstock import InvalidError, NotFoundError
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog.objects import find_table
 from penstock.ducklake.catalog.opening import AttachOptions, open_catalog
+from penstock.ducklake.catalog.remembered_answers import Moment
 from penstock.ducklake.catalog.snapshots import latest_snapshot
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.catalog.written_tables import KnownTables, WrittenTable, written_table
@@ -101,3 +103,34 @@ def test_a_backup_in_the_lakes_place_is_looked_at_anew(shared: Catalog, attachme
     older = tables.find(database, newest, attachment.catalog.data_path, "main", "t")
     assert older == found
     assert older is not found
+
+
+def test_a_backup_that_went_on_is_another_lake(attachment: Attachment, shared: Catalog) -> None:
+    tables, database = attachment.known_tables, attachment.catalog.database
+    with shared.reference() as reference:
+        Table(attachment, "main", "t").append([(1,)])
+        found = known(tables, attachment, "main")
+        reference.execute("INSERT INTO t VALUES (2)")
+        assert known(tables, attachment, "main") is found
+        newest = latest_snapshot(database)
+        # As if an hour had been lost, and as many snapshots been made since.
+        database.execute("UPDATE ducklake_column SET column_name = 'other' WHERE column_name = 'id'")
+        earlier = database.time_parameter(newest.time - timedelta(hours=1))
+        database.execute("UPDATE ducklake_snapshot SET snapshot_time = ?", [earlier])
+        reference.execute("INSERT INTO t VALUES (3)")
+        assert latest_snapshot(database).schema_version == newest.schema_version
+        assert known(tables, attachment, "main") == fresh(attachment, "main")
+        assert known(tables, attachment, "main") != found
+
+
+def test_own_commits_need_no_question(attachment: Attachment, shared: Catalog) -> None:
+    table = Table(attachment, "main", "t")
+    table.append([(0,)])
+    for number in range(1, 4):
+        found = attachment.known_tables._known
+        assert found is not None
+        newest = latest_snapshot(attachment.catalog.database)
+        assert found.moment == Moment(newest.id, newest.time)
+        table.append([(number,)])
+    with shared.reference() as reference:
+        assert sorted(reference.rows("SELECT id FROM t")) == [(0,), (1,), (2,), (3,)]
