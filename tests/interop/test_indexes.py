@@ -8,11 +8,13 @@ from contextlib import closing
 from pathlib import Path
 
 import psycopg
+import pymysql
 import pytest
 from pyspark.sql import SparkSession
 
 import penstock
 from penstock.ducklake.catalog.catalog_tables import INDEXES, TABLES
+from penstock.ducklake.catalog.databases import mysql
 from penstock.ducklake.catalog.indexes import optimize_catalog
 from penstock.ducklake.catalog.opening import AttachOptions, open_catalog
 from penstock.errors import CatalogError, InvalidError
@@ -172,7 +174,7 @@ def test_only_owners_make_them(postgres_catalog: PostgresCatalog, postgres_serve
             uri = postgres_catalog.uri.replace("user=postgres", "user=writer")
             with (
                 closing(open_catalog(uri, guest).database) as database,
-                pytest.raises(CatalogError, match=r"owns the tables.*call optimize_catalog as that one"),
+                pytest.raises(CatalogError, match=r"writer does not own ducklake_data_file.*do it as the owner"),
             ):
                 optimize_catalog(database)
         finally:
@@ -193,10 +195,29 @@ def test_a_lake_is_made_without_the_right_to_make_indexes(mysql_catalog: Catalog
     mysql_server.execute(f"ALTER TABLE {database}.ducklake_data_file DROP INDEX penstock_files_by_end")
     with (
         closing(open_catalog(uri, AttachOptions(mysql_catalog.data_path)).database) as opened,
-        pytest.raises(CatalogError, match="has the right INDEX"),
+        pytest.raises(CatalogError, match=r"maker'@'localhost' may not make indexes; GRANT INDEX ON"),
     ):
         optimize_catalog(opened)
     assert optimized(mysql_catalog) == ["penstock_files_by_end"]
+
+
+def test_nobody_waits_for_a_reader_who_stays(
+    mysql_catalog: Catalog, mysql_server: MariaDBServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mysql, "_INDEX_SECONDS", 1)
+    assert indexes(mysql_catalog) >= NAMES
+    name = mysql_catalog.target.split()[0].removeprefix("db=")
+    mysql_server.execute(f"ALTER TABLE {name}.ducklake_data_file DROP INDEX penstock_files_by_end")
+    with pymysql.connect(unix_socket=str(mysql_server.socket), user="root", database=name) as reader:
+        reader.begin()
+        reader.cursor().execute("SELECT count(*) FROM ducklake_data_file")
+        with pytest.raises(CatalogError, match="others hold its tables: call optimize_catalog again later"):
+            optimized(mysql_catalog)
+        # Whoever comes after it waits for nobody.
+        assert sizes(mysql_catalog)["ducklake_data_file"] == 0
+    with closing(open_catalog(mysql_catalog.uri, AttachOptions()).database) as database:
+        assert [index.name for index in optimize_catalog(database)] == ["penstock_files_by_end"]
+        assert database.value("SELECT @@lock_wait_timeout") == 120
 
 
 def test_the_verb(sqlite_catalog: SQLiteCatalog, spark: SparkSession) -> None:

@@ -238,7 +238,7 @@ class LakeMaintenance(LakeDefinition):
             A row for each index that was made: table_name, index_name.
 
         Raises:
-            CatalogError: This user may not make indexes.
+            CatalogError: This user may not make indexes, or others hold the tables.
             InvalidError: The lake was attached read-only or at a snapshot, or the thread is inside a transaction.
         """
         self._attachment.check_changes_at_once("optimize_catalog")

@@ -12,7 +12,7 @@ from penstock.errors import CatalogError
 def create_indexes(database: Database) -> None:
     """Make all indexes, where a lake is made. A file of DuckDB's gets none: they make its changes dear."""
     for index in INDEXES if database.uses_indexes else ():
-        _create(database, index)
+        database.create_index(index.name, index.table, index.columns)
 
 
 def optimize_catalog(database: Database) -> list[CatalogIndex]:
@@ -23,9 +23,9 @@ def optimize_catalog(database: Database) -> list[CatalogIndex]:
         made = [index for index in INDEXES if _made(database, index)]
         database.refresh_planner()
     except CatalogError as error:
+        held = "; others hold its tables: call optimize_catalog again later" if database.is_collision(error) else ""
         raise CatalogError(
-            f"the catalog's indexes cannot all be made, and the lake works as before: {error}. Indexes are made by the "
-            "user who owns the tables (PostgreSQL) or has the right INDEX (MySQL): call optimize_catalog as that one"
+            f"the catalog's indexes cannot all be made, and the lake works as before: {error}{held}"
         ) from error.__cause__
     return made
 
@@ -35,10 +35,5 @@ def _made(database: Database, index: CatalogIndex) -> bool:
     with database.turn(), database.transaction() if database.transactional_ddl else nullcontext():
         missing = index.name not in database.indexes()
         if missing:
-            _create(database, index)
+            database.create_index(index.name, index.table, index.columns)
     return missing
-
-
-def _create(database: Database, index: CatalogIndex) -> None:
-    columns = ", ".join(map(database.identifier, index.columns))
-    database.execute(f"CREATE INDEX {index.name} ON {index.table} ({columns})")

@@ -118,6 +118,10 @@ class Database(ABC):
         """Drop a table that nobody needs; an error, and soon, where somebody is still reading it."""
         self.execute(f"DROP TABLE {self.identifier(table)}")
 
+    def create_index(self, name: str, table: str, columns: Sequence[str]) -> None:
+        """Make an index on columns of a table."""
+        self.execute(f"CREATE INDEX {name} ON {table} ({', '.join(map(self.identifier, columns))})")
+
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Insert rows in bulk; they are stored as the extension stores them.
 

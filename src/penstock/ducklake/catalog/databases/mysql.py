@@ -41,6 +41,8 @@ _SQL_MODE = "STRICT_ALL_TABLES,ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT"
 
 _LOCK = "concat('penstock:', md5(database()))"
 _LOCK_SECONDS = 600
+_TABLE_SECONDS = 120  # to wait for others who use a table that is altered; the server's own limit is a day, or a year
+_INDEX_SECONDS = 10
 # A key that is taken, a row that changed meanwhile, a lock that was not had in time, a deadlock.
 _COLLISIONS = (ER.DUP_ENTRY, ER.CHECKREAD, ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK)
 _DENIED = (ER.TABLEACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR)
@@ -69,7 +71,7 @@ class MysqlDatabase(ServerDatabase):
         self._name = self.options.schema or keywords["database"]
         try:
             self._connection = pymysql.connect(**keywords, charset="utf8mb4", autocommit=True, connect_timeout=10)
-            self._query(f"SET SESSION sql_mode = '{_SQL_MODE}', time_zone = '+00:00'", ())
+            self._query(f"SET SESSION sql_mode = '{_SQL_MODE}', time_zone = '+00:00', {_lock_wait(None)}", ())
             self._query("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", ())
             if self.options.schema:
                 self._use(self.options.schema, create)
@@ -79,7 +81,12 @@ class MysqlDatabase(ServerDatabase):
             raise self._unreachable(error) from None
 
     def _set_lock_wait(self, seconds: int | None) -> None:
-        self._query(f"SET SESSION lock_wait_timeout = {'DEFAULT' if seconds is None else seconds}", ())
+        self._query(f"SET SESSION {_lock_wait(seconds)}", ())
+
+    def create_index(self, name: str, table: str, columns: Sequence[str]) -> None:
+        # It waits for every open transaction that has read the table, and meanwhile all new readers wait for it.
+        with self._hurried(_INDEX_SECONDS):
+            super().create_index(name, table, columns)
 
     def _use(self, schema: str, create: bool) -> None:
         """What others call a schema is a database here."""
@@ -171,6 +178,8 @@ class MysqlDatabase(ServerDatabase):
     def _needed_right(self, error: Exception) -> str:
         user, table = re.search(r"'[^']*'@'[^']*'", str(error)), re.search(r"ducklake_\w+", str(error))
         who, database = user[0] if user else "this user", self.identifier(self._name).replace('"', "`")
+        if "INDEX command denied" in str(error):
+            return f"{who} may not make indexes; GRANT INDEX ON {database}.* TO {who}"
         rights = self._rights if self.options.read_only else f"{self._rights}, CREATE"
         return (
             f"{who} has not every right on {table[0] if table else 'the database'}; GRANT {rights} ON {database}.* "
@@ -228,6 +237,11 @@ class MysqlDatabase(ServerDatabase):
 
     def time_parameter(self, value: datetime) -> datetime:
         return value.astimezone(UTC).replace(tzinfo=None)
+
+
+def _lock_wait(seconds: int | None) -> str:
+    wait = f"LEAST(@@GLOBAL.lock_wait_timeout, {_TABLE_SECONDS})" if seconds is None else seconds
+    return f"lock_wait_timeout = {wait}"
 
 
 def _number(error: BaseException | None) -> int | None:

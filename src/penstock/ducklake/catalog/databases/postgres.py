@@ -149,6 +149,8 @@ class PostgresDatabase(ServerDatabase):
                 f"the role {role} may not make tables; GRANT CREATE ON SCHEMA {self._schema} TO {role}, "
                 "or keep no rows in the catalog: attach with data_inlining_row_limit=0"
             )
+        if "must be owner" in (told or ""):
+            return f"the role {role} does not own {table[0]}, and only its owner may do that; do it as the owner"
         return (
             f"the role {role} has no right on {table[0]}; GRANT {self._rights} ON {self._schema}.{table[0]} TO {role}, "
             f"and for tables that are made later, as the role that makes them, ALTER DEFAULT PRIVILEGES IN SCHEMA "

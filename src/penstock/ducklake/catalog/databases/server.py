@@ -55,11 +55,17 @@ class ServerDatabase(Database):
 
     def drop_table(self, table: str) -> None:
         # Somebody's open transaction may have read it, and go on for hours: nobody shall wait for that.
+        with self._hurried(_DROP_SECONDS):
+            super().drop_table(table)
+
+    @contextmanager
+    def _hurried(self, seconds: int) -> Iterator[None]:
+        """Statements inside wait for others no longer than this."""
         with self._opened():
             with self._explained():
-                self._set_lock_wait(_DROP_SECONDS)
+                self._set_lock_wait(seconds)
             try:
-                super().drop_table(table)
+                yield
             finally:
                 with suppress(*self.errors):  # of a connection that broke; the next one is as usual
                     self._set_lock_wait(None)
