@@ -32,7 +32,8 @@ def table_sizes(database: Database, at: At) -> dict[int, TableSizes]:
 def _table_sizes(database: Database, at: At) -> dict[int, TableSizes]:
     sizes: dict[int, list[int]] = {}
     for place, table in ((0, "ducklake_data_file"), (2, "ducklake_delete_file")):
-        sql = f"SELECT table_id, count(*), sum(file_size_bytes) FROM {table} WHERE {at.visible()} GROUP BY table_id"
+        sizes_sql = "coalesce(sum(file_size_bytes), 0)"  # other writers may leave them out
+        sql = f"SELECT table_id, count(*), {sizes_sql} FROM {table} WHERE {at.visible()} GROUP BY table_id"
         for table_id, count, size in database.query(sql):
             sizes.setdefault(table_id, [0, 0, 0, 0])[place : place + 2] = [count, int(size)]
     return {table_id: (row[0], row[1], row[2], row[3]) for table_id, row in sizes.items()}

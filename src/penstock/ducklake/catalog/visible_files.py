@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -101,14 +102,14 @@ class FileScope:
         found: list[str] = []
         parameters = [*self._shown_parameters(), False, "%://%"]
         while True:
-            others = " AND d.path NOT LIKE ?" * len(found)
+            others = " AND d.path NOT LIKE ? ESCAPE '!'" * len(found)
             sql = f"""SELECT min(d.path) FROM ducklake_data_file d
                       WHERE {self._shown()} AND d.path_is_relative = ? AND d.path LIKE ?{others}"""
             path = self.database.value(sql, parameters)
             if path is None or path in found:
                 return found
             found.append(path)
-            parameters.append(split_path(path)[0] + "%")
+            parameters.append(re.sub("[!%_]", r"!\g<0>", split_path(path)[0]) + "%")
 
     def data_files(self, group: FileGroup, keep: Condition = EVERY_FILE) -> list[DataFile]:
         """The files of a group that a condition keeps."""
