@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import closing
+from pathlib import Path
+from shutil import copy
+
+import pytest
 
 from penstock.ducklake.catalog.opening import AttachOptions, open_catalog
 from penstock.ducklake.catalog.snapshots import latest_snapshot
 from penstock.ducklake.catalog.table_files import table_sizes
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.catalog.visible_files import FileScope
+from penstock.errors import StaleReadError
 from support.catalogs import Catalog
 
 PATHS = ("s3://my_bucket/a", "s3://my_bucket/b", "s3://myxbucket/a", "s3://my-bucket/a", "s3://a!b/a", "s3://a!!b/a")
@@ -26,3 +32,34 @@ def test_every_store_is_found(catalog: Catalog) -> None:
         assert sorted(scope.other_stores()) == sorted({path for path in PATHS if not path.endswith("/b")})
         # None of them has a size: to the extension that is 0.
         assert table_sizes(database, At(newest.id)) == {1: (len(PATHS), 0, 0, 0)}
+
+
+def test_a_catalog_that_was_put_back_is_not_read_as_before(sqlite_catalog: Catalog, tmp_path: Path) -> None:
+    """A DataFrame is made for the kinds of files that there were: another history may have others."""
+    backup, rows = tmp_path / "backup.sqlite", "INSERT INTO t SELECT i FROM range(30) r(i)"
+    with sqlite_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute("CREATE TABLE t (i BIGINT)", rows, rows)
+    copy(sqlite_catalog.target, backup)
+    with closing(open_catalog(sqlite_catalog.uri, AttachOptions()).database) as database:
+
+        def scope(version: int) -> FileScope:
+            newest = latest_snapshot(database)
+            return FileScope(
+                database, 1, f"{sqlite_catalog.data_path}main/t/", At(version), newest.id, newest.next_file_id,
+                seen_time=newest.time,
+            )  # fmt: skip
+
+        for before, after in (("CALL ducklake_merge_adjacent_files('lk')", ()), (rows, ("DELETE FROM t", rows, rows))):
+            with sqlite_catalog.reference(data_inlining_row_limit=0) as reference:
+                reference.execute(before)
+            old = scope(2)
+            [group] = old.groups()
+            assert len(old.data_files(group)) == 1
+            with closing(sqlite3.connect(backup)) as source, closing(sqlite3.connect(sqlite_catalog.target)) as target:
+                source.backup(target)
+            with sqlite_catalog.reference(data_inlining_row_limit=0) as reference:
+                reference.execute(*after)
+            with pytest.raises(StaleReadError, match=r"put back to an older state.*call read\(\) again"):
+                old.data_files(group)
+            [group] = scope(2).groups()
+            assert len(scope(2).data_files(group)) == 1

@@ -207,16 +207,27 @@ class FileScope:
             yield
 
     def _check(self, group: FileGroup) -> None:
+        numbers = ", ".join(map(str, {*self._needed(), self.seen_snapshot}))
+        sql = f"SELECT snapshot_id, snapshot_time FROM ducklake_snapshot WHERE snapshot_id IN ({numbers})"
+        times: dict[int, Any] = dict(self.database.query(sql))
         for version in self._needed():
-            if not self.database.query("SELECT 1 FROM ducklake_snapshot WHERE snapshot_id = ?", [version]):
+            if version not in times:
                 raise self._stale(f"snapshot {version} was expired")
         later = "SELECT snapshot_id, changes_made FROM ducklake_snapshot_changes WHERE snapshot_id > ?"
         snapshots: dict[int, str | None] = dict(self.database.query(later, [self.seen_snapshot]))
+        if self._was_put_back(times.get(self.seen_snapshot), bool(snapshots)):
+            raise self._stale("the catalog was put back to an older state")
         merged = any(_replaces_files(text, self.table_id) for text in snapshots.values())
         # Of snapshots that were expired nobody knows what they did.
         all_known = len(snapshots) == max(snapshots, default=self.seen_snapshot) - self.seen_snapshot
         if merged or not (all_known or self.count(group, EVERY_FILE) == group.file_count):
             raise self._stale("the table's files were replaced")
+
+    def _was_put_back(self, time: Any, has_later: bool) -> bool:
+        """Whether the snapshot that was seen is another one by now; of one that was expired there are later ones."""
+        if self.seen_time is None:
+            return False
+        return self.database.time(time) != self.seen_time if time is not None else not has_later
 
     def _stale(self, event: str) -> PenstockError:
         """The error of a scan that cannot be run any more."""
