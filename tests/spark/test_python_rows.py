@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from enum import Enum
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -23,6 +24,10 @@ from penstock.schema.types import parse_type
 from penstock.spark.python_rows import given_rows
 
 TWO = (Column(1, "id", parse_type("int64"), 0), Column(2, "name", parse_type("varchar"), 0))
+
+
+class Colour(str, Enum):  # noqa: UP042 - not one that is its own text
+    RED = "red"
 
 
 class Pair(NamedTuple):
@@ -87,6 +92,9 @@ def test_no_rows_are_nothing() -> None:
         ([Decimal("1E+3"), 5], pa.decimal128(4, 0)),
         (["", "it's 😀", "a\0b"], pa.string()),
         ([UUID(int=1)], pa.string()),
+        ([Colour.RED], pa.string()),
+        ([pd.NaT, None, pd.NA], pa.null()),
+        ([Decimal("0E+50"), Decimal("0E-50"), Decimal("0.00")], pa.decimal128(2, 2)),
         ([b"", bytearray(b"x"), memoryview(b"y")], pa.binary()),
         ([date(1, 1, 1), date(9999, 12, 31)], pa.date32()),
         ([time(23, 59, 59, 999999)], pa.time64("us")),
@@ -109,6 +117,10 @@ def test_what_a_value_stands_for(values: list[Any], kind: pa.DataType) -> None:
 def test_values_are_what_they_were() -> None:
     values = [None, {"k": [{"x": 1.5}, None]}, {"k": None}]
     assert array(values).to_pylist() == values
+    assert array([Colour.RED, "red"]).to_pylist() == ["red"] * 2
+    later = [pd.NaT, pd.Timestamp("2024-01-01", tz="UTC")]
+    assert array(later).to_pylist() == [None, datetime(2024, 1, 1, tzinfo=UTC)]
+    assert array([2**53 + 1, 0.5], column("float64")).to_pylist() == [2.0**53, 0.5]
     moment = datetime(2024, 1, 1, 12, tzinfo=timezone(timedelta(hours=5)))
     assert array([moment]).to_pylist() == [moment.astimezone(UTC)]
     maps = column("map", column("varchar"), column("int64"))
@@ -142,6 +154,11 @@ def test_decimals_keep_their_digits(values: list[Decimal | None]) -> None:
         ([(1, datetime.max.replace(tzinfo=timezone(timedelta(hours=-1))))], "row 0, column name: .* is out of range"),
         ([(1, [1, "x"])], "row 0, column name.element: 'x' is a str"),
         ([(1, {"a": 1}), (1, {"b": 1})], "row 0, column name: gives field 'a' and row 1"),
+        ([(2**53 + 1, "a"), (0.5, "b")], "row 0, column id: 9007199254740993 is no double"),
+        ([(np.timedelta64(5, "ns"), "a")], "row 0, column id: .* is a timedelta, which no column takes"),
+        ([(np.datetime64("20000-01-01", "us"), "a")], "row 0, column id: .* is a datetime64, which no column takes"),
+        ([(1, np.array(["20000-01-01"], "M8[D]"))], "row 0, column name.element: .* is a datetime64"),
+        ([(1, Row("a", "a")(1, 2))], "row 0, column name: .* has two fields of one name"),
         ([(1, {})], "row 0, column name: a struct needs at least one field"),
         ("rows", "rows cannot be a str"),
         ({"id": 1}, "rows cannot be a dict"),

@@ -25,6 +25,8 @@ _DIGITS = 38
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 _MICROSECONDS = pa.timestamp("us")
 _INSTANTS = pa.timestamp("us", "UTC")
+_MISSING = ("NaTType", "NAType")  # of pandas: no value; the first of them would pass for a datetime
+_TIMES_OF_NUMPY = {"M": "datetime64[us]", "m": "timedelta64[us]"}
 
 
 @dataclass(frozen=True)
@@ -143,12 +145,24 @@ def _array(values: _Values, column: Column | None) -> pa.Array:
 
 
 def _plain(item: Any) -> Any:
-    """A value of Python's own: NumPy's are taken for those that they stand for."""
-    if type(item).__module__ == "numpy":
-        if item.dtype.kind == "M":  # finer ones would come as numbers
-            item = item.astype("datetime64[us]")
-        return item.tolist()
+    """A value of Python's own: those of NumPy and pandas are taken for what they stand for."""
+    kind = type(item)
+    if kind.__module__ == "numpy":
+        return _of_numpy(item)
+    if kind.__name__ in _MISSING and kind.__module__.startswith("pandas."):
+        return None
     return str(item) if isinstance(item, UUID) else item
+
+
+def _of_numpy(item: Any) -> Any:
+    """What a value or an array of NumPy's stands for; a time that Python has none for stays, and is refused."""
+    unit = _TIMES_OF_NUMPY.get(item.dtype.kind)
+    if unit is None:
+        return item.tolist()
+    if item.ndim:
+        return list(item)
+    value = item.astype(unit).tolist()  # finer ones would come as numbers
+    return item if isinstance(value, int) else value
 
 
 def _kind(item: Any) -> str:
@@ -212,7 +226,7 @@ def _whole(values: _Values, _: Column | None) -> pa.Array:
 def _decimals(values: _Values, _: Column | None) -> pa.Array:
     """In a decimal that holds the digits of each."""
     digits = scale = 0
-    numbers = [None if item is None else Decimal(item) for item in values.items]
+    numbers = [None if item is None else _without_exponent(Decimal(item)) for item in values.items]
     for place, number in enumerate(numbers):
         if number is None:
             continue
@@ -229,6 +243,27 @@ def _decimals(values: _Values, _: Column | None) -> pa.Array:
     return pa.array(numbers, pa.decimal128(max(1, digits + scale), scale))
 
 
+def _without_exponent(number: Decimal) -> Decimal:
+    """A zero has no digits, however far from the point: Arrow would look for room for them."""
+    return number if number or -_DIGITS <= number.adjusted() <= 0 else Decimal(0)
+
+
+def _floats(values: _Values, column: Column | None) -> pa.Array:
+    """As doubles; a whole number among them that is none is refused, unless the column rounds it anyway."""
+    rounds = column is not None and column.type.name in ("float32", "float64")
+    for place, item in enumerate(values.items):
+        if isinstance(item, int) and not rounds and _is_beyond_doubles(item):
+            raise values.error(place, f"{_shown(item)} is no double, which the floats beside it are; convert one")
+    return _of_type(pa.float64(), float)(values, column)
+
+
+def _is_beyond_doubles(number: int) -> bool:
+    try:
+        return float(number) != number
+    except OverflowError:  # has an error of its own
+        return False
+
+
 def _times(values: _Values, _: Column | None) -> pa.Array:
     for place, item in enumerate(values.items):
         if item is not None and item.tzinfo is not None:
@@ -243,7 +278,8 @@ def _texts(values: _Values, _: Column | None) -> pa.Array:
                 item.encode()
         except UnicodeEncodeError:
             raise values.error(place, f"{_shown(item)} is no text: half of a surrogate pair stands alone") from None
-    return pa.array([item if item is None else str(item) for item in values.items], pa.string())
+    # Not by `str(item)`, which a member of an Enum of texts answers with its name.
+    return pa.array([item if item is None else str.__str__(item) for item in values.items], pa.string())
 
 
 def _lists(values: _Values, column: Column | None) -> pa.Array:
@@ -285,6 +321,8 @@ def _members(values: _Values, place: int) -> Mapping[str, Any]:
     item = values.items[place]
     names = _names_of(item)
     if names is not None:
+        if len(set(names)) < len(names):
+            raise values.error(place, f"{_shown(item)} has two fields of one name; rename one")
         return dict(zip(names, item, strict=True))
     members = _mapping(item, f"row {values.rows[place]}, column {values.path}")
     if not members:
@@ -322,7 +360,7 @@ def _of_type(kind: pa.DataType, convert: Callable[[Any], Any] = lambda item: ite
 _MAKERS: dict[str, Callable[[_Values, Column | None], pa.Array]] = {
     "bool": _of_type(pa.bool_()),
     "int": _whole,
-    "float": _of_type(pa.float64(), float),
+    "float": _floats,
     "Decimal": _decimals,
     "str": _texts,
     "bytes": _of_type(pa.binary(), bytes),
