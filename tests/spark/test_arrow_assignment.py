@@ -189,6 +189,18 @@ def test_nanoseconds_stay_where_there_is_room_for_them() -> None:
     assert cut.to_pylist() == [datetime(1970, 1, 1) - timedelta(microseconds=1), datetime(1970, 1, 1, 0, 0, 0, 1)]
 
 
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin", "America/New_York", "+05:30"])
+def test_nanoseconds_are_cut_whatever_the_clock_says(zone: str | None) -> None:
+    """Also in an hour that comes twice in the zone, and at the end of what nanoseconds can tell."""
+    autumn = 1_730_012_400_000_000_000 - 18 * 3_600_000_000_000
+    moments = [*(autumn + hour * 1_800_000_000_000 + 999 for hour in range(48)), -1, 1 - 2**63, 2**63 - 1, None]
+    [cut] = plain_rows(
+        pa.table({"c": pa.array(moments, pa.timestamp("ns", zone))}), [column("c", "timestamptz")], "t", by_name=False
+    ).columns
+    assert cut.type == pa.timestamp("us", zone and "UTC")
+    assert cut.cast(pa.int64()).to_pylist() == [None if moment is None else moment // 1000 for moment in moments]
+
+
 @pytest.mark.parametrize(
     ("rows", "by_name", "message"),
     [

@@ -56,7 +56,7 @@ def _plain(name: str, values: pa.ChunkedArray, column: Column) -> pa.ChunkedArra
     if types.is_timestamp(kind) and kind.unit == "ns":
         if column.type.name == "timestamp_ns" and kind.tz is None:
             return values.cast(_NANOSECONDS)
-        values = pc.floor_temporal(values, unit="microsecond")  # as Spark does
+        return _microseconds(values)
     plain = _plain_type(kind)
     if plain is None:
         raise InvalidError(f"column {name} is {kind} in Arrow, which Spark has no type for; cast it first")
@@ -66,6 +66,17 @@ def _plain(name: str, values: pa.ChunkedArray, column: Column) -> pa.ChunkedArra
         return values.cast(plain, safe=kind != pa.time64("ns"))
     except pa.ArrowException as error:
         raise InvalidError(f"column {name} is {kind} in Arrow, and cannot be {plain}: {error}; cast it first") from None
+
+
+def _microseconds(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Nanoseconds cut towards the past, as Spark does.
+
+    As numbers: Arrow cuts the clock of a zone, and knows no hour that comes twice.
+    """
+    numbers = values.cast(_NANOSECONDS)
+    cut = pc.divide(numbers, 1000)
+    cut = pc.subtract(cut, pc.greater(pc.multiply(cut, 1000), numbers).cast(_NANOSECONDS))
+    return cut.cast(_plain_type(values.type))
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType | None:
