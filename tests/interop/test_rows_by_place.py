@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,6 +31,17 @@ def test_positions_survive_their_packing(first: list[int], second: list[int]) ->
     assert unpack(map(pack, parts)).tolist() == sorted({*first, *second})
     places = RowPlaces(Any, [(7, pack(part)) for part in parts])  # type: ignore[arg-type]
     assert places.repeats == bool({*first} & {*second})
+
+
+def test_positions_at_hand_take_little_room() -> None:
+    """To count them, and to look for rows that come twice, nobody takes them out: those of many rows take much."""
+    places = RowPlaces(Any, [(7, pack(np.arange(0, 2**22, 2)))] * 2)  # type: ignore[arg-type]
+    tracemalloc.start()
+    try:
+        assert (places.repeats, [len(found) for found in (places.by_file or {}).values()]) == (True, [2**21])
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.fixture

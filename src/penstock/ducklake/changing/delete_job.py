@@ -13,11 +13,12 @@ from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
+from pyroaring import BitMap64
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from penstock.ducklake.changing.row_places import PLACES, RowPlaces, unpack
+from penstock.ducklake.changing.row_places import PLACES, RowPlaces, numbers_of, unpack
 from penstock.ducklake.files.delete_files import (
     DatedPositions,
     DeletableFile,
@@ -76,7 +77,7 @@ class DeleteJob:
             removed = self.removal(file_id, positions)
             yield pa.RecordBatch.from_pydict({"removed": [pickle.dumps(removed)]}, schema=_RESULT_ARROW)
 
-    def is_little(self, found: Mapping[int | None, Positions]) -> bool:
+    def is_little(self, found: Mapping[int | None, BitMap64]) -> bool:
         """Whether positions by file, with those that the files lost before, are few and of few files."""
         before = sum(self.files[file].deleted for file in found if file is not None)
         return len(found) <= FEW_FILES and before + sum(map(len, found.values())) <= FEW_POSITIONS
@@ -120,11 +121,11 @@ def write_delete_files(places: RowPlaces, job: DeleteJob) -> list[FileRemoval]:
     return _written_by_tasks(places.kept if places.at_hand is None else _given(places), job)
 
 
-def _written_here(found: Mapping[int | None, Positions], job: DeleteJob) -> list[FileRemoval]:
+def _written_here(found: Mapping[int | None, BitMap64], job: DeleteJob) -> list[FileRemoval]:
     """Write few and small files: a job would take longer to begin."""
     try:
         with ThreadPoolExecutor(_THREADS) as threads:
-            return list(threads.map(job.removal, found.keys(), found.values()))
+            return list(threads.map(job.removal, found.keys(), map(numbers_of, found.values())))
     except BaseException:
         with suppress(OSError):  # what failed first is the news
             delete_written(job.directory, job.write_id)

@@ -33,8 +33,17 @@ def pack(positions: Numbers) -> bytes:
 
 def unpack(parts: Iterable[bytes]) -> Numbers:
     """The positions that were packed, in order."""
-    joined = BitMap64.union(BitMap64(), *map(BitMap64.deserialize, parts))
-    return np.frombuffer(joined.to_array(), np.int64)
+    return numbers_of(join(parts))
+
+
+def join(parts: Iterable[bytes]) -> BitMap64:
+    """The positions that were packed, which still take little room."""
+    return BitMap64.union(BitMap64(), *map(BitMap64.deserialize, parts))
+
+
+def numbers_of(positions: BitMap64) -> Numbers:
+    """Positions in order, each with a number of its own."""
+    return np.frombuffer(positions.to_array(), np.int64)
 
 
 def pack_matches(batches: Sequence[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
@@ -68,14 +77,14 @@ class RowPlaces:
         return self.results.where("positions IS NOT NULL").selectExpr(f"touched AS {FILE}", "positions")
 
     @cached_property
-    def by_file(self) -> Mapping[int | None, Numbers] | None:
-        """The positions in each file, in order, where they are at hand."""
+    def by_file(self) -> Mapping[int | None, BitMap64] | None:
+        """The positions in each file, where they are at hand: as bitmaps, since they may be many."""
         if self.at_hand is None:
             return None
         parts: dict[int | None, list[bytes]] = {}
         for file, packed in self.at_hand:
             parts.setdefault(file, []).append(packed)
-        return {file: unpack(packed) for file, packed in parts.items()}
+        return {file: join(packed) for file, packed in parts.items()}
 
     @property
     def repeats(self) -> bool:
