@@ -127,6 +127,16 @@ def test_values_are_what_they_were() -> None:
     assert array([{"a": 1, "b": None}, {}, None], maps).to_pylist() == [[("a", 1), ("b", None)], [], None]
 
 
+def test_nanoseconds_stay_where_there_is_room_for_them() -> None:
+    text, moment = "2024-01-01T00:00:00.123456789", datetime(2024, 1, 1, 0, 0, 0, 5)
+    values = [pd.Timestamp(text), np.datetime64(text), moment, pd.NaT, None]
+    found = array(values, column("timestamp_ns"))
+    assert found.type == pa.timestamp("ns")
+    assert found.cast(pa.int64()).to_pylist() == [1704067200123456789] * 2 + [1704067200000005000, None, None]
+    assert array(values, column("timestamp")).type == pa.timestamp("us")
+    assert array([datetime(1, 1, 1)], column("timestamp_ns")).to_pylist() == [datetime(1, 1, 1)]
+
+
 @given(st.lists(st.none() | st.decimals(-999, 999, places=4), min_size=1))
 def test_decimals_keep_their_digits(values: list[Decimal | None]) -> None:
     assert [None if v is None else v + 0 for v in array(values).to_pylist()] == values

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -23,7 +24,7 @@ from penstock.schema.columns import Column, find_column
 
 _DIGITS = 38
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
-_MICROSECONDS = pa.timestamp("us")
+_MICROSECONDS, _NANOSECONDS = pa.timestamp("us"), pa.timestamp("ns")
 _INSTANTS = pa.timestamp("us", "UTC")
 _MISSING = ("NaTType", "NAType")  # of pandas: no value; the first of them would pass for a datetime
 _TIMES_OF_NUMPY = {"M": "datetime64[us]", "m": "timedelta64[us]"}
@@ -65,7 +66,7 @@ def given_rows(rows: object, columns: Sequence[Column], *, by_name: bool) -> Giv
     ]
     places = range(len(listed))
     arrays = [
-        _array(_Values(name, items, places), column) for name, items, column in zip(names, values, found, strict=True)
+        _column(_Values(name, items, places), column) for name, items, column in zip(names, values, found, strict=True)
     ]
     return GivenRows(pa.Table.from_arrays(arrays, names=names), by_name)
 
@@ -130,6 +131,17 @@ class _Values:
 
     def error(self, place: int, what: str) -> InvalidError:
         return InvalidError(f"row {self.rows[place]}, column {self.path}: {what}")
+
+
+def _column(values: _Values, column: Column | None) -> pa.Array:
+    """The values of a column; with the nanoseconds of NumPy's and pandas' times, where it has room for them."""
+    if column is not None and column.type.name == "timestamp_ns":
+        plain = [_plain(item) for item in values.items]
+        if {_kind(item) for item in plain if item is not None} == {"datetime"}:
+            given = [None if item is None else finer for item, finer in zip(plain, values.items, strict=True)]
+            with suppress(pa.ArrowException, OverflowError):  # of times that nanoseconds do not reach
+                return pa.array(given, _NANOSECONDS)
+    return _array(values, column)
 
 
 def _array(values: _Values, column: Column | None) -> pa.Array:
