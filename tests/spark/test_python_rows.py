@@ -21,6 +21,7 @@ from pyspark.sql import Row
 from penstock import InvalidError
 from penstock.schema.columns import Column
 from penstock.schema.types import parse_type
+from penstock.spark.arrow_assignment import plain_rows
 from penstock.spark.python_rows import given_rows
 
 TWO = (Column(1, "id", parse_type("int64"), 0), Column(2, "name", parse_type("varchar"), 0))
@@ -183,6 +184,16 @@ def test_what_is_no_row_is_named(rows: Any, message: str) -> None:
 def test_tuples_have_no_names() -> None:
     with pytest.raises(InvalidError, match="the rows are tuples, which have no names"):
         given_rows([(1, "a")], TWO, by_name=True)
+
+
+def test_maps_may_all_be_empty() -> None:
+    target = column("map", column("date"), column("int64"))
+    found = given_rows([({},), (None,), ({},)], [target], by_name=False)
+    assert found is not None
+    [values] = plain_rows(found.table, [target], "t", by_name=False).columns
+    assert (values.type.key_type, values.to_pylist()) == (pa.date32(), [[], None, []])
+    nested = column("list", target)
+    assert array([[{}, None], []], nested).to_pylist() == [[[], None], []]
 
 
 def test_a_map_has_no_key_without_a_value() -> None:

@@ -21,6 +21,8 @@ import pyarrow as pa
 
 from penstock.errors import InvalidError
 from penstock.schema.columns import Column, find_column
+from penstock.spark.column_assignment import writer_type
+from penstock.spark.releases import arrow_type_of
 
 _DIGITS = 38
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
@@ -349,11 +351,13 @@ def _maps(values: _Values, column: Column) -> pa.Array:
     if None in keys:
         raise InvalidError(f"row {rows[keys.index(None)]}, column {values.path}: a key of a map cannot be None")
     key, item = column.children
-    return pa.MapArray.from_arrays(
-        offsets,
-        _array(_Values(f"{values.path}.key", keys, rows), key),
-        _array(_Values(f"{values.path}.value", items, rows), item),
+    # Keys may not be of no type, which those of maps without any would be.
+    found = (
+        _array(_Values(f"{values.path}.key", keys, rows), key)
+        if keys
+        else pa.array([], arrow_type_of(writer_type(key)))
     )
+    return pa.MapArray.from_arrays(offsets, found, _array(_Values(f"{values.path}.value", items, rows), item))
 
 
 def _of_type(kind: pa.DataType, convert: Callable[[Any], Any] = lambda item: item) -> Callable[..., pa.Array]:
