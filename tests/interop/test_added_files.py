@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from urllib.parse import quote as quoted
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,6 +36,27 @@ def test_columns_by_name(catalog: Catalog, spark: SparkSession, tmp_path: Path) 
             "UPDATE t SET title = 'updated' WHERE id = 3",
         )
     assert_same_tables(catalog, spark, "t")
+
+
+@pytest.mark.parametrize("kind", ["INTEGER", "UUID"])
+def test_names_that_have_moved_on(file_catalog: Catalog, spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """A filter prunes by the column that it is on, though files know it by what another one is called now."""
+    path = tmp_path / f"p={_number(kind, 5)}" / "f.parquet"
+    path.parent.mkdir()
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute(f"CREATE TABLE t (p {kind}, v {kind})", "ALTER TABLE t SET PARTITIONED BY (p)")
+        reference.execute(*_copy(f"SELECT '{_number(kind, 7)}'::{kind} AS v FROM range(3)", path))
+        _add(reference, path, hive_partitioning=True)
+        reference.execute("ALTER TABLE t RENAME v TO w", "ALTER TABLE t RENAME p TO v")
+        wanted = [f"w = '{_number(kind, 7)}'", f"v = '{_number(kind, 5)}' OR w = '{_number(kind, 1)}'", "w IS NOT NULL"]
+        judged = [reference.value(f"SELECT count(*) FROM t WHERE {where}") for where in wanted]
+    with penstock.attach(file_catalog.uri, read_only=True, spark=spark) as lake:
+        rows = lake.table("t").read()
+        assert [rows.where(where).count() for where in wanted] == judged == [3, 3, 3]
+
+
+def _number(kind: str, value: int) -> str:
+    return str(value) if kind == "INTEGER" else str(UUID(int=value))
 
 
 def test_missing_and_extra_columns(catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:

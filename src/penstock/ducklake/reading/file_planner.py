@@ -17,6 +17,8 @@ from penstock.schema.columns import Column
 from penstock.spark.relation import file_records
 from penstock.storage.paths import is_local
 
+_UNKNOWN = ["unknown"]  # a filter that implies nothing
+
 
 @dataclass(frozen=True)
 class FilePlanner:
@@ -93,14 +95,20 @@ def _with_own_names(node: Any, columns: Sequence[Column], names: Mapping[int, st
     if not names or not isinstance(node, list):
         return node
     if node[0] == "column":
-        return ["column", *_own_path(node[1:], columns, names)]
+        own = _own_path(node[1:], columns, names)
+        return _UNKNOWN if own is None else ["column", *own]
     return [node[0], *(_with_own_names(item, columns, names) for item in node[1:])]
 
 
-def _own_path(path: Sequence[str], columns: Sequence[Column], names: Mapping[int, str]) -> list[str]:
+def _own_path(path: Sequence[str], columns: Sequence[Column], names: Mapping[int, str]) -> list[str] | None:
+    """The names by which files have columns go before the columns' own, which may be others' names there.
+
+    None where no column is asked for by this path.
+    """
     if not path:
         return []
-    found = next((column for column in columns if names.get(column.id, column.name) == path[0]), None)
-    if found is None:
-        return list(path)
-    return [found.name, *_own_path(path[1:], found.children, names)]
+    asked = [column for column in columns if names.get(column.id) == path[0]]
+    others = [column for column in columns if column.id not in names and column.name == path[0]]
+    found = next(iter(asked + others), None)
+    rest = None if found is None else _own_path(path[1:], found.children, names)
+    return None if found is None or rest is None else [found.name, *rest]

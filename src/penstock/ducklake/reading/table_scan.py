@@ -273,7 +273,7 @@ class TableScan:
         computed = {
             item.sql: reading.read_name(column)
             for item, column in zip(shown, self.layout.columns, strict=True)
-            if not reading.is_shown_as_read(column)
+            if not (reading.is_shown_as_read(column) or (mapped and column.id in mapped.hive))
         }
         asked = answer(planner)
         index, left_out = self._index(asked, constants, computed, group), isinstance(asked, PlannedDeletes)
