@@ -308,6 +308,18 @@ def test_stale_reads_say_so(named: Lake) -> None:
     assert counted.collect()[0][0] == 21
 
 
+def test_changes_between_planning_and_running(named: Lake, spark: SparkSession) -> None:
+    """What the catalog answered while Spark planned is left out when it runs, whatever the table has become."""
+    query = "SELECT count(*), min(id), max(id) FROM {} WHERE id < 15"
+    named.table("t").read().createOrReplaceTempView("planned_rows")
+    planned = [spark.sql(query.format(name)) for name in ("s.t", "planned_rows")]
+    for frame in planned:
+        assert "Relation" in frame._jdf.queryExecution().optimizedPlan().toString()
+    named.table("t").set_type("id", "bigint")
+    for frame in planned:
+        assert frame.collect() == [(16, 0, 14)]
+
+
 def test_files_that_are_to_be_ignored(named: Lake, spark: SparkSession) -> None:
     """Who tells Spark to skip missing files counts the rows that are there."""
     table = named.table("t")

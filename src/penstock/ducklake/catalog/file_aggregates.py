@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Literal
 
 from penstock.ducklake.catalog.dialects import Dialect, form
-from penstock.ducklake.catalog.file_pruning import Condition
+from penstock.ducklake.catalog.file_pruning import ALL_SEEN, Condition, Seen
 from penstock.schema.columns import Column
 from penstock.schema.types import Order, Type
 
@@ -63,6 +63,7 @@ class FileTotals:
     covered: Condition
     table_id: int
     dialect: Dialect
+    seen: Seen = ALL_SEEN
 
     @property
     def is_feasible(self) -> bool:
@@ -144,7 +145,7 @@ class FileTotals:
             reading = self._reading_of(column)
             both = " AND ".join(f"{reading(f's.{end}{column.id}')} IS NOT NULL" for end in "lh")
             conditions.append(f"(s.v{column.id} = 0 OR ({both}))")
-            other = "table_id = ? AND column_id = ? AND column_type <> ?"
+            other = f"table_id = ? AND column_id = ? AND column_type <> ? AND {self.seen.columns}"
             conditions.append(f"(SELECT COUNT(*) FROM ducklake_column WHERE {other}) = 0")
             parameters += [self.table_id, column.id, str(column.type)]
         return Condition(" AND ".join(conditions), tuple(parameters))

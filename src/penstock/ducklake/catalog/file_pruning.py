@@ -40,6 +40,17 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """The part of a table's history that tells something of a scan's files: what came later is about others.
+
+    Each is SQL that is true for rows of a catalog table. So a condition on files means the same whenever it is asked.
+    """
+
+    columns: str = "1 = 1"
+    mappings: str = "1 = 1"
+
+
+@dataclass(frozen=True)
 class FileFacts:
     """A catalog table whose rows tell something about data files, under a partitioning if one is given."""
 
@@ -73,6 +84,9 @@ class Pruning(Condition):
     zones: ZoneTest | None = None  # that excludes only files which are pruned
 
 
+ALL_SEEN = Seen()
+
+
 def prunings(
     implication: Implication,
     table_id: int,
@@ -81,13 +95,15 @@ def prunings(
     dialect: Dialect,
     table: Callable[[str], str] = str,
     within: Ranges | None = None,
+    seen: Seen = ALL_SEEN,
 ) -> tuple[Pruning, ...]:
     """Every way to prune a table's files, one for each part of a conjunction and source of knowledge.
 
     `columns` are the table's by id, nested ones too; `table` qualifies the name of a catalog table; `within` are the
-    ids of files that are asked for, if not all are: of others the conditions say nothing.
+    ids of files that are asked for, if not all are: of others the conditions say nothing; `seen` is what counts of the
+    table's history.
     """
-    planner = _PruningRules(table_id, specs, columns, dialect, table, within)
+    planner = _PruningRules(table_id, specs, columns, dialect, table, within, seen)
     return tuple(planner.prunings(implication))
 
 
@@ -120,6 +136,7 @@ class _PruningRules:
         dialect: Dialect,
         table: Callable[[str], str],
         within: Ranges | None,
+        seen: Seen,
     ) -> None:
         self.table_id = table_id
         self.specs = specs
@@ -127,6 +144,7 @@ class _PruningRules:
         self.dialect = dialect
         self.table = table
         self.within = within
+        self.seen = seen
         self.statistics = FileFacts(table("ducklake_file_column_stats"), table_id, "column_id", within=within)
 
     def prunings(self, implication: Implication) -> Iterator[Pruning]:
@@ -170,7 +188,8 @@ class _PruningRules:
 
         An added file has the text of its path as partition value, untransformed; so has a file made of it.
         """
-        added = f"SELECT COUNT(*) FROM {self.table('ducklake_column_mapping')} WHERE table_id = ?"
+        mappings = self.table("ducklake_column_mapping")
+        added = f"SELECT COUNT(*) FROM {mappings} WHERE table_id = ? AND {self.seen.mappings}"
         return Condition(f"({added}) = 0", (self.table_id,))
 
     def always_hashed_alike(self, column: Column) -> Condition:
@@ -179,7 +198,8 @@ class _PruningRules:
         A file keeps the buckets of the type that its column had when its rows were written; so do rewritten ones.
         """
         types = same_buckets(column.type)
-        other = f"table_id = ? AND column_id = ? AND column_type NOT IN ({', '.join('?' * len(types))})"
+        placeholders = ", ".join("?" * len(types))
+        other = f"table_id = ? AND column_id = ? AND column_type NOT IN ({placeholders}) AND {self.seen.columns}"
         sql = f"(SELECT COUNT(*) FROM {self.table('ducklake_column')} WHERE {other}) = 0"
         return Condition(sql, (self.table_id, column.id, *types))
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from penstock.ducklake.catalog.databases import Database
-from penstock.ducklake.catalog.file_pruning import Condition, Pruning
+from penstock.ducklake.catalog.file_pruning import Condition, Pruning, Seen
 from penstock.ducklake.catalog.file_zones import Ranges, zones_of
 from penstock.ducklake.catalog.inlined_rows import inlined_rows
 from penstock.ducklake.catalog.remembered_answers import Moment
@@ -66,6 +66,13 @@ class FileScope:
     def version(self) -> int:
         """The snapshot's id."""
         return self.at.version
+
+    @property
+    def seen(self) -> Seen:
+        """What of the table's history there was when the scan was made; mappings are counted with the files."""
+        own = self.at.own
+        staged = "" if own is None else f" OR mapping_id > {own}"
+        return Seen(At(self.seen_snapshot, own).begun(), f"(mapping_id < {self.next_file_id}{staged})")
 
     def groups(self) -> list[FileGroup]:
         """The kinds of files that the snapshot shows. Those of a large table are looked for once a snapshot."""

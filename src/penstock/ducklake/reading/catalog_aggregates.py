@@ -69,7 +69,7 @@ class AnsweringPlanner:
         covered = self._covered(filters)
         if covered is None or len(aggregates) < len(asked):
             return None
-        totals = FileTotals(aggregates, covered, scope.table_id, scope.database.dialect)
+        totals = FileTotals(aggregates, covered, scope.table_id, scope.database.dialect, scope.seen)
         return totals if totals.is_feasible else None
 
     def _asked(self, function: str, argument: Any) -> FileAggregate | None:

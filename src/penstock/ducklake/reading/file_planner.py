@@ -83,7 +83,10 @@ class FilePlanner:
         by_id = {item.id: item for column in self.columns for item in column.walk()}
         clear = [column for column in self.columns if column.id not in self.opaque]
         implication = implied_by(each, clear)
-        return prunings(implication, self.scope.table_id, self.specs, by_id, self.scope.database.dialect, within=within)
+        scope = self.scope
+        return prunings(
+            implication, scope.table_id, self.specs, by_id, scope.database.dialect, within=within, seen=scope.seen
+        )
 
     def own_names(self, node: Any) -> Any:
         """A filter with the columns' own names in place of those that the scan asks for them by."""
