@@ -51,7 +51,7 @@ class Attachment:
         self.catalog = catalog
         self.spark = spark
         self.options = options or {}
-        self.known_file_kinds: dict[tuple[int, ...], dict[int, str]] = {}
+        self.known_file_kinds: dict[tuple[int, ...], dict[tuple[int, str], str]] = {}  # see `TableScan`
         self.known_tables = KnownTables()
         self.last_committed: Snapshot | None = None
         self._server = s3_endpoint(catalog.data_path)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -171,6 +175,25 @@ def test_merged_and_expired_files_are_an_error_not_a_mix(shared: Catalog, spark:
             duckdb.execute("CALL ducklake_expire_snapshots('lk', versions => [2])")
         with pytest.raises(penstock.StaleReadError, match=r"snapshot 2 was expired"):
             old.collect()
+
+
+def test_files_of_a_backup_are_asked_what_they_hold(shared: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    """They have the ids of others: of nanoseconds before, of microseconds since."""
+    moment = datetime(2020, 1, 2, 3, 4, 5, 678901)
+    for unit in ("ns", "us"):
+        table = pa.table({"ts": pa.array([moment], pa.timestamp(unit))})
+        pq.write_table(table, tmp_path / f"{unit}.parquet", version="2.6")
+    with shared.build() as duckdb:
+        duckdb.execute("CREATE TABLE t (ts TIMESTAMP)")
+    backup = Path(shared.target).read_bytes()
+    with penstock.attach(shared.uri, read_only=True, spark=spark) as lake:
+        for unit in ("ns", "us"):
+            with closing(sqlite3.connect(":memory:")) as memory, closing(sqlite3.connect(shared.target)) as target:
+                memory.deserialize(backup)
+                memory.backup(target)
+            with shared.reference() as duckdb:
+                duckdb.execute(f"CALL ducklake_add_data_files('lk', 't', '{tmp_path}/{unit}.parquet')")
+            assert [row.ts for row in lake.table("t").read().collect()] == [moment]
 
 
 def test_a_merge_between_two_questions_is_not_seen(

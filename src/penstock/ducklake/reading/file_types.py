@@ -57,7 +57,7 @@ def unsure_columns(columns: Sequence[Column]) -> list[Column]:
 
 
 def file_kinds(
-    spark: SparkSession, files: Sequence[DataFile], columns: Sequence[Column], names: Mapping[int, str]
+    spark: SparkSession, columns: Sequence[Column], names: Mapping[int, str], files: Sequence[DataFile]
 ) -> dict[int, str]:
     """For each file, as JSON, the kind of value it holds for each of the unsure columns by id."""
     return _asked(spark, files, partial(_kinds_in, columns=tuple(columns), names=dict(names)))
@@ -72,7 +72,7 @@ def _asked(spark: SparkSession, files: Sequence[DataFile], question: Question) -
     return {row["file"]: row["answer"] for row in rows}
 
 
-def field_types(spark: SparkSession, files: Sequence[DataFile], ids: Sequence[int]) -> dict[int, str]:
+def field_types(spark: SparkSession, ids: Sequence[int], files: Sequence[DataFile]) -> dict[int, str]:
     """For each file, as JSON, DuckLake's types of those of these columns and fields that it holds, by field id.
 
     Types that nothing is promoted from are left empty.

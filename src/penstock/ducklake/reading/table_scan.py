@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -70,6 +70,8 @@ POSITION = ROW_INDEX
 Answer = Callable[[FilePlanner], Callable[[str], str]]
 ConstantsOf = Callable[[DataFile], tuple[object, ...]]
 Files = frozenset[int] | None  # some files of a group, or all
+# By the columns in question, then by file: its path too, since a backup in the lake's place gives ids to other files.
+KnownKinds = dict[tuple[int, ...], dict[tuple[int, str], str]]
 ROW_ID_SQL = f"coalesce({EMBEDDED_ROW_ID}, {ROW_ID_START} + {POSITION})"  # over a branch's rows
 _BARE = -1  # no column has this id: under it are the names of columns in files without field ids
 _EMBEDDED_FIELD_IDS = {
@@ -112,7 +114,7 @@ class TableScan:
     layout: ColumnLayout
     specs: Sequence[PartitionSpec]
     table_name: str
-    known_kinds: dict[tuple[int, ...], dict[int, str]]  # by the columns in question, then by file
+    known_kinds: KnownKinds
     row_ids: bool = False
     addresses: bool = False  # whether rows carry their file and position; for inlined rows no file, and the row id
 
@@ -197,8 +199,7 @@ class TableScan:
     def _of_others(self, group: FileGroup, answer: Answer) -> list[BranchRows]:
         """Branches for the files that have field ids, and for each kind of file that has not."""
         files = self.scope.data_files(group)
-        known = self.known_kinds.setdefault((_BARE,), {})
-        known.update(bare_columns(self.spark, [f for f in files if f.id not in known]))
+        known = self._kinds((_BARE,), files, partial(bare_columns, self.spark))
         kinds: dict[tuple[MappedField, ...], set[int]] = {}
         for file in files:
             columns = columns_at(self.layout.history, At(file.begin_snapshot))
@@ -223,8 +224,7 @@ class TableScan:
             mapped = mapped_reading(columns, mapping, nanoseconds, promotions)
             return [self._native(group, mapped.reading, mapped, answer, only)]
         files = self._files(group, only)
-        known = self.known_kinds.setdefault(unsure, {})
-        known.update(file_kinds(self.spark, [f for f in files if f.id not in known], columns, source_names(mapping)))
+        known = self._kinds(unsure, files, partial(file_kinds, self.spark, columns, source_names(mapping)))
         branches = []
         for kinds in sorted({known[file.id] for file in files}):
             conversions = {**promotions, **conversions_for(kinds, columns, nanoseconds)}
@@ -233,6 +233,15 @@ class TableScan:
             branches.append(self._native(group, mapped.reading, mapped, answer, of_kind))
         return branches
 
+    def _kinds(
+        self, question: tuple[int, ...], files: Sequence[DataFile], ask: Callable[[Sequence[DataFile]], dict[int, str]]
+    ) -> dict[int, str]:
+        """What files say of themselves, by their ids; each is asked once."""
+        known = self.known_kinds.setdefault(question, {})
+        new = {file.id: file for file in files if (file.id, file.path) not in known}
+        known.update({(id, new[id].path): answer for id, answer in ask(list(new.values())).items()})
+        return {file.id: known[file.id, file.path] for file in files}
+
     def _files(self, group: FileGroup, only: Files) -> list[DataFile]:
         return [file for file in self.scope.data_files(group) if only is None or file.id in only]
 
@@ -240,8 +249,8 @@ class TableScan:
         """A branch for each kind of file of a snapshot that changed columns too."""
         questions = self.layout.questions
         files = self._files(group, only)
-        known = self.known_kinds.setdefault((0, *questions), {})  # no column has the id 0: these are other answers
-        known.update(field_types(self.spark, [f for f in files if f.id not in known], questions))
+        # No column has the id 0: these are other answers.
+        known = self._kinds((0, *questions), files, partial(field_types, self.spark, questions))
         branches = []
         for held in sorted({known[file.id] for file in files}):
             of_kind = frozenset(file.id for file in files if known[file.id] == held)
