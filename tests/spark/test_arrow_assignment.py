@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
@@ -189,6 +190,18 @@ def test_nanoseconds_stay_where_there_is_room_for_them() -> None:
     assert cut.to_pylist() == [datetime(1970, 1, 1) - timedelta(microseconds=1), datetime(1970, 1, 1, 0, 0, 0, 1)]
 
 
+@pytest.mark.parametrize("kind", ["uuid", "varchar"])
+def test_uuids_of_arrow_are_their_texts(kind: str) -> None:
+    given = [UUID(int=2**128 - 1), None, UUID(int=7)]
+    stored = pa.array([None if item is None else item.bytes for item in given], pa.binary(16))
+    uuids = pa.ExtensionArray.from_storage(pa.uuid(), stored)
+    [texts] = plain_rows(pa.table({"c": uuids}), [column("c", kind)], "t", by_name=False).columns
+    assert texts.to_pylist() == [None if item is None else str(item) for item in given]
+    lists = pa.table({"c": pa.ListArray.from_arrays(pa.array([0, 3], pa.int32()), uuids)})
+    with pytest.raises(InvalidError, match=r"column c is list<.*arrow.uuid>> in Arrow, which Spark has no type for"):
+        plain_rows(lists, [column("c", "list", column("element", kind, id=2))], "t", by_name=False)
+
+
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin", "America/New_York", "+05:30"])
 def test_nanoseconds_are_cut_whatever_the_clock_says(zone: str | None) -> None:
     """Also in an hour that comes twice in the zone, and at the end of what nanoseconds can tell."""
@@ -201,6 +214,23 @@ def test_nanoseconds_are_cut_whatever_the_clock_says(zone: str | None) -> None:
     assert cut.cast(pa.int64()).to_pylist() == [None if moment is None else moment // 1000 for moment in moments]
 
 
+def maps(entries: list[tuple[str, int]]) -> pa.Array:
+    """Two maps, of which the last has these entries, behind others that are cut off."""
+    values = [[("x", 1)], None, [("x", 1), ("y", 1)], entries]
+    return pa.array(values, pa.map_(pa.string(), pa.int64())).slice(2)
+
+
+def in_lists(values: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array([0, 0, 2], pa.int32()), pa.StructArray.from_arrays([values], names=["m"]))
+
+
+def test_keys_may_be_those_of_other_maps() -> None:
+    columns = [column("a", "map", column("key", "varchar", id=2), column("value", "int64", id=3))]
+    given = maps([("y", 1), ("x", 2)])
+    [found] = plain_rows(pa.table({"a": given}), columns, "main.t", by_name=False).columns
+    assert found.to_pylist() == given.to_pylist()
+
+
 @pytest.mark.parametrize(
     ("rows", "by_name", "message"),
     [
@@ -210,6 +240,9 @@ def test_nanoseconds_are_cut_whatever_the_clock_says(zone: str | None) -> None:
         (pa.table({"a": [1], "A": [1]}), True, "each row has two columns for 'a'"),
         (pa.table({"a": pa.array([1], pa.duration("us")), "b": [1]}), False, "column a is duration.us. in Arrow"),
         (pa.table({"a": pa.array([1], pa.decimal256(50)), "b": [1]}), False, "column a is decimal256"),
+        (pa.table({"a": pa.array([[1]], pa.list_view(pa.int8())), "b": [1]}), False, "column a is list_view<"),
+        (pa.table({"a": maps([("x", 1), ("x", 2)]), "b": [1, 1]}), False, "column a: a map has a key twice"),
+        (pa.table({"a": [{"m": 1}] * 2, "b": in_lists(maps([("x", 1), ("x", 2)]))}), False, "column b: a map"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_named(rows: pa.Table, by_name: bool, message: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
@@ -48,6 +49,9 @@ def plain_rows(rows: pa.Table, columns: Sequence[Column], table: str, *, by_name
     places = source_places(rows.column_names, columns, table, by_name=by_name, giver=ROWS)
     targets = {place: column for column, place in zip(columns, places, strict=True) if place is not None}
     arrays = [_plain(rows.column_names[i], values, targets[i]) for i, values in enumerate(rows.columns)]
+    for name, values in zip(rows.column_names, arrays, strict=True):
+        if any(_has_repeated_keys(chunk) for chunk in values.chunks):
+            raise InvalidError(f"column {name}: a map has a key twice, and DuckDB reads no such map; leave one of them")
     return pa.Table.from_arrays(arrays, names=rows.column_names)
 
 
@@ -57,6 +61,8 @@ def _plain(name: str, values: pa.ChunkedArray, column: Column) -> pa.ChunkedArra
         if column.type.name == "timestamp_ns" and kind.tz is None:
             return values.cast(_NANOSECONDS)
         return _microseconds(values)
+    if isinstance(kind, pa.UuidType):  # as Spark shows them; their bytes would be taken for texts
+        return pa.chunked_array([[None if item is None else str(item) for item in values.to_pylist()]], pa.string())
     plain = _plain_type(kind)
     if plain is None:
         raise InvalidError(f"column {name} is {kind} in Arrow, which Spark has no type for; cast it first")
@@ -66,6 +72,24 @@ def _plain(name: str, values: pa.ChunkedArray, column: Column) -> pa.ChunkedArra
         return values.cast(plain, safe=kind != pa.time64("ns"))
     except pa.ArrowException as error:
         raise InvalidError(f"column {name} is {kind} in Arrow, and cannot be {plain}: {error}; cast it first") from None
+
+
+def _has_repeated_keys(values: pa.Array) -> bool:
+    """Whether a map has a key twice, at any depth: in Arrow, nothing keeps it from that."""
+    if types.is_struct(values.type):
+        return any(map(_has_repeated_keys, values.flatten()))
+    if types.is_list(values.type):
+        return _has_repeated_keys(values.flatten())
+    if not types.is_map(values.type):
+        return False
+    ends = values.offsets.to_numpy()
+    owners = np.repeat(np.arange(len(values)), np.diff(ends))
+    keys, items = (part.slice(ends[0], len(owners)) for part in (values.keys, values.items))
+    try:
+        pairs = pa.table([pa.array(owners), keys], names=["owner", "key"]).group_by(["owner", "key"]).aggregate([])
+    except pa.ArrowNotImplementedError:  # of nested keys
+        return _has_repeated_keys(items)
+    return len(pairs) < len(owners) or _has_repeated_keys(items)
 
 
 def _microseconds(values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -84,7 +108,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType | None:
     if kind in _PLAIN:
         return _PLAIN[kind]
     if isinstance(kind, pa.BaseExtensionType):
-        return _plain_type(kind.storage_type)
+        return None if isinstance(kind, pa.UuidType) else _plain_type(kind.storage_type)
     if types.is_dictionary(kind):
         return _plain_type(kind.value_type)
     if types.is_fixed_size_binary(kind):
@@ -111,8 +135,8 @@ def _nested(parts: Sequence[pa.DataType], made: Callable[[list[pa.DataType]], pa
 
 
 def _is_list(kind: pa.DataType) -> bool:
-    tests = (types.is_list, types.is_large_list, types.is_fixed_size_list, types.is_list_view, types.is_large_list_view)
-    return any(test(kind) for test in tests)
+    """Whether Arrow casts a type to plain lists; of list views it makes arrays that end too early."""
+    return any(test(kind) for test in (types.is_list, types.is_large_list, types.is_fixed_size_list))
 
 
 def _is_scalar(kind: pa.DataType) -> bool:
