@@ -143,6 +143,22 @@ def test_columns_named_as_the_scan_names_its_own(shared: Catalog, spark: SparkSe
         assert rows == [(100 + i, 200 + i, 300 + i, i) for i in (0, 1, 2, 4)]
 
 
+@pytest.mark.parametrize("value", ["-1 - i", "NULL::BIGINT", "'n' || i"])
+def test_a_column_named_as_spark_names_a_rows_number(shared: Catalog, spark: SparkSession, value: str) -> None:
+    """Its values leave out neither files nor row groups, and Spark does not take it for the numbers."""
+    with shared.build(data_inlining_row_limit=0) as duckdb:
+        duckdb.execute(
+            f"CREATE TABLE t AS SELECT i AS id, {value} AS _tmp_metadata_row_index FROM range(5) r(i)",
+            "DELETE FROM t WHERE id = 3",
+        )
+        judged = sorted(duckdb.rows("FROM t"))
+    with penstock.attach(shared.uri, read_only=True, spark=spark) as lake:
+        assert sorted(tuple(row) for row in lake.table("t").read().collect()) == judged
+        assert sorted(tuple(row) for row in lake.table("t").read(row_ids=True).collect()) == [
+            (*r, r[0]) for r in judged
+        ]
+
+
 def test_a_dataframe_stays_at_its_snapshot(shared: Catalog, spark: SparkSession) -> None:
     """Later inserts, deletes, flushes and rewrites do not show, though the files are chosen only when it runs."""
     with shared.build(data_inlining_row_limit=5) as duckdb:

@@ -13,6 +13,7 @@ from penstock.ducklake.reading.initial_defaults import spark_can_fill
 from penstock.ducklake.reading.row_conversion import Reading, promoted, widened_by_spark
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
+from penstock.spark.relation import ROW_INDEX
 
 _RESERVED = ("_metadata", "_tmp_metadata", "_penstock", "_ducklake")
 
@@ -67,7 +68,12 @@ class ColumnLayout:
         return Reading(self.nanoseconds, columns=promotions, missing=frozenset(missing), names=self._names())
 
     def only_duckdb_reads(self, era: int) -> bool:
-        """Whether the files hold something that became JSON since: DuckDB's own text of it, which only DuckDB makes."""
+        """Whether the files hold something that became JSON since: DuckDB's own text of it, which only DuckDB makes.
+
+        Or a column of the name under which Spark's reader gives the number of a row, which it would take for that.
+        """
+        if any(version.column.name.lower() == ROW_INDEX for version in self.history):
+            return True
         types = {column.id: column.type.name for column in self._walk()}
         return any(types[version.column.id] == "json" for version in self._older(era))
 
