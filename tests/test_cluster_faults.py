@@ -42,6 +42,7 @@ FOUND: dict[Statement, tuple[int, int, int]] = {
         0,
     ),
 }
+_MOST_SECONDS = 300
 FILES = ("ducklake_data_file", "ducklake_delete_file", "ducklake_files_scheduled_for_deletion")
 
 
@@ -65,10 +66,17 @@ class Faults:
     def outcome(self, statement: Statement, place: object, seen: Callable[[], bool], strike: str) -> Outcome:
         """What comes of a statement that is struck when something is seen of it."""
         self.driver.begin(statement, place)
-        while not seen() and not self.driver.is_done:
-            time.sleep(0.002)
+        wait_until(lambda: seen() or self.driver.is_done)
         getattr(self, f"kill_{strike}")()
         return self.driver.outcome()
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    """Wait for something; a test that waits in vain fails, and holds up no other."""
+    end = time.monotonic() + _MOST_SECONDS
+    while not happened():
+        assert time.monotonic() < end, "what the test waits for has not happened"
+        time.sleep(0.002)
 
 
 def _kill(processes: list[int]) -> None:
@@ -150,12 +158,10 @@ def test_executors_that_keep_rows_are_lost(faults: Faults, catalog: DuckDBCatalo
     place, waits = Place(catalog.uri, catalog.data_path), tmp_path / "between the passes"
     faults.driver.run(statements.prepare, place)
     faults.driver.begin(statements.delete_in_two_steps, place, str(waits))
-    while not waits.exists() and not faults.driver.is_done:
-        time.sleep(0.01)
+    wait_until(lambda: waits.exists() or faults.driver.is_done)
     lost = faults.cluster.executors()
     _kill(lost)
-    while set(lost) & set(faults.cluster.executors()):
-        time.sleep(0.01)
+    wait_until(lambda: not set(lost) & set(faults.cluster.executors()))
     waits.unlink()
     outcome = faults.driver.outcome()
     assert outcome.error is not None

@@ -95,10 +95,12 @@ def _links(packages: Path, directory: Path, hidden: Sequence[str]) -> Path:
 
 
 def _children() -> Mapping[int, list[int]]:
-    """The processes that each process has started."""
+    """The processes that each process has started, but for those that have ended and that it has not heard of yet."""
     found: dict[int, list[int]] = defaultdict(list)
     for status in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has just ended
-            # After the name, which may hold anything: the state, and the parent.
-            found[int(status.read_text().rpartition(")")[2].split()[1])].append(int(status.parent.name))
+            # After the name, which may hold anything.
+            state, parent = status.read_text().rpartition(")")[2].split()[:2]
+            if state != "Z":
+                found[int(parent)].append(int(status.parent.name))
     return found
