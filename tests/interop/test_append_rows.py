@@ -127,6 +127,27 @@ def test_statements_of_sql_with_values_take_no_job(duckdb_catalog: Catalog, spar
         assert sorted(map(tuple, rows)) == [(1, "a"), (2, None), (3, "x"), (4, "d")]
 
 
+def test_rows_are_those_that_the_query_shows(duckdb_catalog: Catalog, spark: SparkSession) -> None:
+    """Also with random values, and of what was cached when other values were the present ones."""
+    listed = spark.createDataFrame([(n,) for n in range(5)], "id BIGINT")
+    cached = [
+        spark.sql("SELECT 1L, string(current_timestamp())").cache(),
+        listed.selectExpr("id", "string(current_timestamp())").cache(),
+    ]
+    frames = [
+        listed.selectExpr("id", "uuid()"), listed.selectExpr("id", "string(rand(7))"), spark.sql("SELECT 1L, uuid()"),
+        spark.sql("VALUES (1L), (2L)").selectExpr("col1", "uuid()"),
+    ]  # fmt: skip
+    with attached(duckdb_catalog, spark) as lake:
+        table = lake.create_table("t", "id BIGINT, v STRING")
+        for frame in (*cached, *frames):
+            shown = sorted(map(tuple, frame.collect()))
+            table.overwrite(frame)
+            assert sorted(map(tuple, table.read().collect())) == shown
+    for frame in cached:
+        frame.unpersist()
+
+
 def test_what_is_not_the_drivers_goes_to_tasks(duckdb_catalog: Catalog, spark: SparkSession) -> None:
     listed = spark.createDataFrame([(1,), (2,)], "id BIGINT")
     mapped = spark.sparkContext.parallelize([(5,)]).toDF("id BIGINT")

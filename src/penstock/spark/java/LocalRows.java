@@ -51,13 +51,16 @@ public class LocalRows {
   /**
    * The rows as a stream of Arrow, empty where there are none; null for more rows or bytes, and where it takes a job.
    * A text is a function of Python's, in base 64: if it gives back what it gets, trust it, and ask again.
+   *
+   * What is cached stays what it was when it was computed, also where it would be another now. And of a list, which is
+   * in several partitions, tasks draw other random values than the optimizer, which has all of it at once.
    */
   public Object arrow(Dataset frame, int mostRows, long mostBytes) throws Exception {
-    LogicalPlan plan = frame.queryExecution().analyzed();
+    LogicalPlan plan = frame.queryExecution().withCachedData();
     LogicalRDD listed = listed(plan);
     ParallelCollectionRDD source = null;
     if (listed != null) {
-      PythonRDD mapped = mapped(listed);
+      PythonRDD mapped = plan.deterministic() ? mapped(listed) : null;
       if (mapped == null) return null;
       String command = command(mapped);
       if (!trusted.contains(command)) return command.length() > LONGEST_COMMAND ? null : command;
