@@ -210,6 +210,20 @@ def test_scans_read_what_conditions_need(file_catalog: Catalog, spark: SparkSess
     assert_same_tables(file_catalog, spark, "t", "fresh", "last")
 
 
+def test_functions_of_a_users_own_take_and_double_no_row(file_catalog: Catalog, spark: SparkSession) -> None:
+    """They stand before Spark's in a session that wants it so, and in Spark 4.1 in each."""
+    own = spark.newSession()
+    own.conf.set("spark.sql.functionResolution.sessionOrder", "first")
+    own.udf.register("coalesce", lambda *_: None, "boolean")
+    own.udf.register("explode", lambda *_: None, "bigint")
+    with attached(file_catalog, own, data_inlining_row_limit=0) as lake:
+        table = lake.create_table("t", "id BIGINT, v BIGINT")
+        table.append(own.range(0, 5, 1, 1).selectExpr("id", "id"))
+        source = own.range(3, 8, 4, 1).selectExpr("id", "-1L AS v")
+        table.merge(source, "id").when_matched_update({"v": "source.v"}).when_not_matched_insert().execute()
+        assert sorted(map(tuple, table.read().collect())) == [(0, 0), (1, 1), (2, 2), (3, -1), (4, 4), (7, -1)]
+
+
 @pytest.mark.compiled
 def test_values_of_the_source_alone(file_catalog: Catalog, spark: SparkSession) -> None:
     """A merge that sets all columns reads none of the table's but for the keys."""

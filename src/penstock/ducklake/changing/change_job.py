@@ -17,6 +17,7 @@ from penstock.ducklake.reading.table_scan import FILE
 from penstock.spark.arrow_transfer import run_in_batches
 from penstock.spark.file_tasks import file_writing_job, interruptible_job
 from penstock.spark.kept_rows import Keep
+from penstock.spark.projection import SqlColumn, projected
 from penstock.spark.workers import map_in_workers
 from penstock.spark.write_job import GatherJob, WriteJob, Written, collect_written, gather_rows
 from penstock.storage.parquet.names import new_write_id
@@ -150,7 +151,8 @@ class ChangeResult:
     @property
     def sources(self) -> DataFrame:
         """The numbers of the source's rows that matched, with repetitions."""
-        return self.results.where("sources IS NOT NULL").selectExpr(f"explode(sources) AS {SOURCE}")
+        told = self.results.where("sources IS NOT NULL")
+        return projected(told, [SqlColumn(SOURCE, "explode(`sources`)")])
 
 
 def change_rows(

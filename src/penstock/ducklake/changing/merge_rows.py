@@ -140,7 +140,9 @@ class Merging:
         return are_few(table, self._source_summary.rows) and second_pass_pays(table, unchanged, self.matchable)
 
     def _controls(self) -> list[SparkColumn]:
-        written = f"coalesce({CLAUSE} IN ({', '.join(map(str, self._updating))}), false)" if self.writes else "false"
+        updating = ", ".join(map(str, self._updating))
+        # No function is called: a user may have one of the same name.
+        written = f"CASE WHEN {CLAUSE} IN ({updating}) THEN true ELSE false END" if self.writes else "false"
         matched = SOURCE if self.inserts else "CAST(NULL AS BIGINT)"
         return [
             F.expr(text)
