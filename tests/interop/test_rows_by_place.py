@@ -210,6 +210,21 @@ def test_scans_read_what_conditions_need(file_catalog: Catalog, spark: SparkSess
     assert_same_tables(file_catalog, spark, "t", "fresh", "last")
 
 
+def test_what_is_told_of_files_is_told_where_they_are_read(
+    file_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(placed_rows, "FEW_VALUES", -1)
+    monkeypatch.setattr(placed_rows, "MOST_SHARE", 1e9)
+    with attached(file_catalog, spark, data_inlining_row_limit=0) as lake:
+        table = lake.create_table("t", "id BIGINT, a STRING, b STRING, c STRING")
+        table.append(spark.range(0, 20, 1, 1).selectExpr("id", "'a'", "'b'", "'c'"))
+        table.update({"a": "input_file_name()"}, where="id % 4 = 0")
+        source = spark.range(0, 20, 3, 1).selectExpr("id")
+        table.merge(source, "id").when_matched_update({"b": "input_file_name()"}).execute()
+        assert table.read().where("a LIKE '%.parquet'").count() == 5
+        assert table.read().where("b LIKE '%.parquet'").count() == 7
+
+
 def test_functions_of_a_users_own_take_and_double_no_row(file_catalog: Catalog, spark: SparkSession) -> None:
     """They stand before Spark's in a session that wants it so, and in Spark 4.1 in each."""
     own = spark.newSession()

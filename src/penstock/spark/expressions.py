@@ -22,3 +22,8 @@ def spark_quoted(name: str) -> str:
 def has_subquery(frame: DataFrame) -> bool:
     """Whether a query has subqueries."""
     return not query_execution(frame).analyzed().subqueriesAll().isEmpty()
+
+
+def is_repeatable(frame: DataFrame) -> bool:
+    """Whether what a query computes depends on its rows alone: not on chance, nor on where a row is read from."""
+    return bool(query_execution(frame).analyzed().deterministic())

@@ -33,7 +33,7 @@ from penstock.predicates import implied_by
 from penstock.predicates.implication import Anything, Implication
 from penstock.schema.columns import Column, find_column
 from penstock.spark.column_assignment import assigned_values
-from penstock.spark.expressions import spark_quoted
+from penstock.spark.expressions import is_repeatable, spark_quoted
 from penstock.spark.jvm import filter_text, qualified
 from penstock.spark.kept_rows import Keep
 from penstock.spark.types import has_nanoseconds
@@ -136,8 +136,11 @@ class Merging:
         updates = [self.clauses[number] for number in self._updating]
         if not updates or any(clause.case != "matched" for clause in updates):
             return False
-        unchanged = len(self.target.unchanged_by([self._values(clause) for clause in updates]))
-        return are_few(table, self._source_summary.rows) and second_pass_pays(table, unchanged, self.matchable)
+        given = [self._values(clause) for clause in updates]
+        unchanged = len(self.target.unchanged_by(given))
+        pays = are_few(table, self._source_summary.rows) and second_pass_pays(table, unchanged, self.matchable)
+        both = self.target.named.join(qualified(self.source, SOURCE_NAME))
+        return pays and is_repeatable(both.select(*(value for values in given for value in values.values())))
 
     def _controls(self) -> list[SparkColumn]:
         updating = ", ".join(map(str, self._updating))

@@ -21,6 +21,7 @@ from penstock.errors import ConflictError
 from penstock.predicates import implied_by
 from penstock.predicates.implication import Implication
 from penstock.spark.column_assignment import assigned_values
+from penstock.spark.expressions import is_repeatable
 from penstock.spark.jvm import optimized_filter_text
 from penstock.spark.kept_rows import Keep, row_keeper
 from penstock.spark.write_job import WriteJob, run_write_job
@@ -32,10 +33,11 @@ def update(
 ) -> None:
     """Give columns of some rows new values. The rows keep their row ids."""
     rows = target_rows(table.scan, table.contents)
-    (rows.named if where is None else rows.named.where(where)).select(*values.values())  # errors of names come first
+    chosen = rows.named if where is None else rows.named.where(where)
+    computed = chosen.select(*values.values())  # errors of names come first
     assigned = assigned_values(rows.frame, table.target.columns, rows.with_new(values))
     new = [*(value.alias(f"v{i}") for i, value in enumerate(assigned)), F.col(ROW)]
-    if where is not None and _finds_first(table, rows, values, where):
+    if where is not None and _finds_first(table, rows, values, where) and is_repeatable(computed):
         found = find_rows(rows.frame.where(where).select(*deletes.control_columns()))
         if are_few(table, found.count):
             _update_found(transaction, table, new, found)
