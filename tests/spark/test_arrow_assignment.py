@@ -130,6 +130,7 @@ def exactly(values: pa.ChunkedArray) -> list[Any]:
 @example(pa.array([300]), column("c", "int8"), False)
 @example(pa.array([Decimal("99.95")]), column("c", "decimal(4,1)"), False)
 @example(pa.array([9999]), column("c", "decimal(4,1)"), False)
+@example(pa.array([], pa.list_(pa.decimal128(4, 1))), column("c", "list", column("e", "decimal(4,1)", id=2)), False)
 def test_spark_makes_the_same_of_every_value(
     spark: SparkSession, values: pa.Array, target: Column, by_name: bool
 ) -> None:

@@ -40,7 +40,7 @@ with penstock.attach(sys.argv[1], data_path=sys.argv[2], spark=spark) as lake:
         print("WRITE", str(error))
     assert lake.current_snapshot() == before
     try:
-        map_in_workers(spark.range(1), penstock.ducklake.changing.change_job._unpacked, "id BIGINT").collect()
+        map_in_workers(spark.range(1), penstock.ducklake.changing.placed_rows._all_chosen, "id BIGINT").collect()
     except Exception as error:
         [line] = [line for line in str(error).splitlines() if line.startswith("RuntimeError")]
         print("READ", line)

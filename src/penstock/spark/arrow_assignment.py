@@ -149,7 +149,9 @@ def _is_scalar(kind: pa.DataType) -> bool:
 
 def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """A DataFrame of plain rows."""
-    return spark.createDataFrame(rows, spark_schema_of(rows.schema))
+    # PySpark cannot make nested columns of no piece at all, such as a table without rows may have.
+    pieces = [column if column.num_chunks else pa.chunked_array([pa.nulls(0, column.type)]) for column in rows.columns]
+    return spark.createDataFrame(pa.Table.from_arrays(pieces, schema=rows.schema), spark_schema_of(rows.schema))
 
 
 def assigned_arrow(

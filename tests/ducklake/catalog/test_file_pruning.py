@@ -350,6 +350,14 @@ def test_one_known_bound_is_enough(engine: Engine) -> None:
     assert files.kept([">", X, integer(9)]) == [0]
 
 
+def test_no_time_of_day_is_infinite(engine: Engine) -> None:
+    """What is no bound of a type says nothing."""
+    files = Files(engine, "time")
+    files.range("infinity", "-infinity")
+    files.range("10:00:00", "11:00:00")
+    assert files.kept(["=", X, ["literal", "time(6)", 0]]) == [0]
+
+
 def test_texts_with_nul(engine: Engine) -> None:
     files = Files(engine, "varchar")
     files.range("a", "a")

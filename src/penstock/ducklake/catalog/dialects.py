@@ -30,6 +30,11 @@ class Form:
     suffix: str = ""
 
     @property
+    def may_be_infinite(self) -> bool:
+        """Whether `infinity` and `-infinity` are texts of such times too: of all that have a date."""
+        return self.start.startswith(_DATE)
+
+    @property
     def pattern(self) -> str:
         """A regular expression for texts of this form."""
         start = self.start.replace("0", "[0-9]")
@@ -104,10 +109,9 @@ class Dialect:
 
     def timed(self, text: str, form: Form) -> str:
         """The text of a date or time in this form, which sorts as the times do, infinite ones first and last."""
-        return self.text(
-            f"CASE WHEN {text} = 'infinity' THEN '{AFTER_ALL}' WHEN {text} = '-infinity' THEN '{BEFORE_ALL}'"
-            f" WHEN {self.in_form(text, form)} THEN {text} END"
-        )
+        ends = {"infinity": AFTER_ALL, "-infinity": BEFORE_ALL} if form.may_be_infinite else {}
+        infinite = "".join(f"WHEN {text} = '{name}' THEN '{place}' " for name, place in ends.items())
+        return self.text(f"CASE {infinite}WHEN {self.in_form(text, form)} THEN {text} END")
 
     def in_form(self, text: str, form: Form) -> str:
         """Whether a text has this form."""
