@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, LongType, StringType, StructType, TimestampType
@@ -42,6 +43,7 @@ _BINARY_FILE = (
     .add("content", BinaryType(), True)
 )
 _SOURCES = "org.apache.spark.sql.execution.datasources"
+_readers: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()  # by JVM; they hold nothing of a query
 
 
 def parquet_rows(
@@ -75,7 +77,11 @@ def _parquet(spark: SparkSession, *, known: bool, with_deletes: bool) -> Any:
     if not known and not with_deletes:
         return None
     add_to_executors(spark, *KNOWN_FILES)
-    return new_object(spark, "penstock.ParquetWithDeletes" if with_deletes else "penstock.KnownParquet", KNOWN_FILES)
+    name = "penstock.ParquetWithDeletes" if with_deletes else "penstock.KnownParquet"
+    readers = _readers.setdefault(spark.sparkContext._gateway, {})
+    if name not in readers:
+        readers[name] = new_object(spark, name, KNOWN_FILES)
+    return readers[name]
 
 
 def file_rows(spark: SparkSession, index: Any) -> DataFrame:

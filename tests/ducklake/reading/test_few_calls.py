@@ -56,7 +56,7 @@ def test_a_read_makes_few_calls(tmp_path: Path, spark: SparkSession, kind: str, 
             partial(lake.table(f"t{width}").read, row_ids=row_ids, nanoseconds="truncate") for width in (NARROW, WIDE)
         ]
         narrow, wide = (_calls(read) for read in reads)
-        assert narrow == wide <= FEW
+        assert narrow == wide <= FEW + row_ids  # a reader of ours numbers the rows: may executors know it?
         assert [read().count() for read in reads] == [3, 3]
 
 
