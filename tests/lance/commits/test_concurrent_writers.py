@@ -23,7 +23,6 @@ from pyspark.sql import SparkSession
 import penstock
 import penstock.lance
 from penstock.lance.commits.namespace_commit import NamespaceCommit
-from penstock.lance.format.dataset_store import DatasetStore
 from penstock.lance.writing.row_writes import commit_rows, new_write_job
 from penstock.lance.writing.schema_evolution import commit_definition, rename_column
 from support.lance_judges import by_pylance, check_manifest, client
@@ -72,18 +71,19 @@ def rows_of(number: int, append: int) -> list[tuple[int, str | None]]:
 def test_a_leaf_that_another_makes_before_our_files_are_written(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lance refuses to create files for a dataset that is there: one look beforehand does not suffice."""
-    find = DatasetStore.find
+    """Lance refuses to create files for a dataset that is there by now."""
+    write, modes = lance.fragment.write_fragments, []
 
-    def slow(self: DatasetStore, location: str, version: int | None = None) -> lance.LanceDataset | None:
-        found = find(self, location, version)
-        if "country=" in location and found is None:
-            monkeypatch.setattr(DatasetStore, "find", find)
+    def late(*given: Any, **options: Any) -> Any:
+        modes.append(options["mode"])
+        if len(modes) == 1:
+            monkeypatch.setattr(lance.fragment, "write_fragments", write)
             writer.append("other", [(2, "US")])
-        return found
+        return write(*given, **options)
 
-    monkeypatch.setattr(DatasetStore, "find", slow)
+    monkeypatch.setattr(lance.fragment, "write_fragments", late)
     writer.append("mine", [(1, "US")])
+    assert modes == ["create", "overwrite"]
     assert writer.rows() == [(1, "mine", "US"), (2, "other", "US")]
     assert operations(writer).count("append") == 2
 
