@@ -36,6 +36,11 @@ class Listener(Protocol):
         """It has ended."""
 
 
+# What files say of themselves, by the columns in question, then by file: its path too, since a backup in the lake's
+# place gives ids to other files.
+KnownKinds = dict[tuple[int, ...], dict[tuple[int, str], str]]
+
+
 class Attachment:
     """The catalog, the Spark session, the options that were attached with, and the transaction of each thread."""
 
@@ -51,7 +56,7 @@ class Attachment:
         self.catalog = catalog
         self.spark = spark
         self.options = options or {}
-        self.known_file_kinds: dict[tuple[int, ...], dict[tuple[int, str], str]] = {}  # see `TableScan`
+        self.known_file_kinds: KnownKinds = {}
         self.known_tables = KnownTables()
         self.last_committed: Snapshot | None = None
         self._server = s3_endpoint(catalog.data_path)

@@ -138,9 +138,10 @@ class Merging:
             return False
         given = [self._values(clause) for clause in updates]
         unchanged = len(self.target.unchanged_by(given))
-        pays = are_few(table, self._source_summary.rows) and second_pass_pays(table, unchanged, self.matchable)
+        if not (are_few(table, self._source_summary.rows) and second_pass_pays(table, unchanged, self.matchable)):
+            return False
         both = self.target.named.join(qualified(self.source, SOURCE_NAME))
-        return pays and is_repeatable(both.select(*(value for values in given for value in values.values())))
+        return is_repeatable(both.select(*(value for values in given for value in values.values())))
 
     def _controls(self) -> list[SparkColumn]:
         updating = ", ".join(map(str, self._updating))

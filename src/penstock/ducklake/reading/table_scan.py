@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from penstock.ducklake.attachment import Attachment
+from penstock.ducklake.attachment import Attachment, KnownKinds
 from penstock.ducklake.catalog.inlined_rows import inlined_delete_table
 from penstock.ducklake.catalog.objects import column_versions, columns_at, partition_specs
 from penstock.ducklake.catalog.snapshots import latest_snapshot
@@ -70,8 +70,6 @@ POSITION = ROW_INDEX
 Answer = Callable[[FilePlanner], Callable[[str], str]]
 ConstantsOf = Callable[[DataFile], tuple[object, ...]]
 Files = frozenset[int] | None  # some files of a group, or all
-# By the columns in question, then by file: its path too, since a backup in the lake's place gives ids to other files.
-KnownKinds = dict[tuple[int, ...], dict[tuple[int, str], str]]
 ROW_ID_SQL = f"coalesce({EMBEDDED_ROW_ID}, {ROW_ID_START} + {POSITION})"  # over a branch's rows
 _BARE = -1  # no column has this id: under it are the names of columns in files without field ids
 _EMBEDDED_FIELD_IDS = {
