@@ -29,7 +29,7 @@ Distribution = Literal["auto", "none", "partition"]
 _FEW_TASKS = 4  # a shuffle costs a quarter more time (docs/benchmarks.md) and saves files: tasks times partitions
 _MOST_TASKS = 2**31 - 1
 _RESULT = "file binary, rows binary"
-_RESULT_ARROW = pa.schema([("file", pa.binary()), ("rows", pa.binary())])
+WRITE_RESULT = pa.schema([("file", pa.binary()), ("rows", pa.binary())])
 _ROWS_SPLIT_AT_ONCE = 65536
 _PARTS: dict[type[Transform], Callable[[SparkColumn], SparkColumn]] = {
     Year: F.year, Month: F.month, Day: F.dayofmonth, Hour: F.hour,
@@ -160,7 +160,7 @@ def run_write_job(frame: DataFrame, job: WriteJob) -> Written:
     def attempt(rows: DataFrame) -> Written:
         with file_writing_job(rows.sparkSession, job.plan.directory, job.plan.write_id) as files:
             results = map_in_workers(rows, job, _RESULT)
-            if job.held_rows and not _has_at_most(rows, 1):
+            if job.held_rows and not has_at_most(rows, 1):
                 results = gather_rows(results, GatherJob(job))
             written = collect_written(results.collect())
             files.report(written.paths)
@@ -215,8 +215,14 @@ def _distributed(
     cores = frame.sparkSession.sparkContext.defaultParallelism
     tasks = min(max(cores, math.ceil(_size(frame) / target_file_size)), _MOST_TASKS)
     if keys and tasks > _FEW_TASKS:
-        return frame if _has_at_most(frame, _FEW_TASKS) else _by_partition(frame, keys)
-    return frame if _has_at_most(frame, tasks) else frame.coalesce(tasks)
+        return frame if has_at_most(frame, _FEW_TASKS) else _by_partition(frame, keys)
+    return frame if has_at_most(frame, tasks) else frame.coalesce(tasks)
+
+
+def in_few_tasks(frame: DataFrame, target_file_size: int, *, partitioned: bool) -> DataFrame | None:
+    """Spread rows as `distributed` does by "auto", but without a shuffle: None where it takes one."""
+    placed = distributed(frame, (), target_file_size, "auto")
+    return placed if not partitioned or has_at_most(placed, _FEW_TASKS) else None
 
 
 def _by_partition(frame: DataFrame, keys: Sequence[SparkColumn]) -> DataFrame:
@@ -243,7 +249,7 @@ def _is_placed(frame: DataFrame) -> bool:
     return plan.getClass().getSimpleName() in ("Repartition", "RepartitionByExpression", "RebalancePartitions")
 
 
-def _has_at_most(frame: DataFrame, tasks: int) -> bool:
+def has_at_most(frame: DataFrame, tasks: int) -> bool:
     """Whether the rows come in no more tasks anyway: coalescing would only cost a step. Not known before a shuffle."""
     execution = query_execution(frame)
     if execution.executedPlan().getClass().getSimpleName() == "AdaptiveSparkPlanExec":
@@ -252,7 +258,7 @@ def _has_at_most(frame: DataFrame, tasks: int) -> bool:
 
 
 def _result(file: bytes | None, rows: bytes | None) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict({"file": [file], "rows": [rows]}, schema=_RESULT_ARROW)
+    return pa.RecordBatch.from_pydict({"file": [file], "rows": [rows]}, schema=WRITE_RESULT)
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -18,8 +18,8 @@ from penstock.spark.arrow_transfer import run_in_batches
 from penstock.spark.file_tasks import file_writing_job, interruptible_job
 from penstock.spark.kept_rows import Keep
 from penstock.spark.projection import SqlColumn, projected
-from penstock.spark.workers import map_in_workers
-from penstock.spark.write_job import GatherJob, WriteJob, Written, collect_written, gather_rows
+from penstock.spark.workers import Mapping, map_in_workers
+from penstock.spark.write_job import WRITE_RESULT, GatherJob, WriteJob, Written, collect_written, gather_rows
 from penstock.storage.parquet.names import new_write_id
 
 # What conditions and values may call the rows that are merged into a table.
@@ -85,15 +85,17 @@ class ChangeJob:
     """Does the work of a task on rows that change.
 
     Batches end in the `CONTROL_COLUMNS`; what is before them is for the writer, if there is one. With `matches`, it is
-    what is to be told of the rows that are to be written: `MATCH_COLUMNS` but for the place.
+    what is to be told of the rows that are to be written: `MATCH_COLUMNS` but for the place. A completion makes such
+    batches of what comes.
     """
 
     writer: WriteJob | None
     matches: bool = False
+    completion: Mapping | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         places = _Places()
-        written = self._written(batches, places)
+        written = self._written(self.completion(batches) if self.completion else batches, places)
         if self.writer is None:
             for _ in written:
                 pass
@@ -159,31 +161,45 @@ def change_rows(
     frame: DataFrame,
     writer: WriteJob | None,
     directory: str,
-    keep: Keep,
+    keep: Keep | None,
     at_hand: bool = False,
     *,
     matches: bool = False,
+    completion: Mapping | None = None,
 ) -> ChangeResult:
     """Let the tasks write the new rows. The results are kept, so that no row is looked at twice.
 
-    With `at_hand`, where the positions of all rows are little, they come to the driver in the same go. With `matches`
-    and no writer, what rows are to be written of is kept for later.
+    Without `keep` all of them come to the driver in one go instead: for few tasks that hold few rows. With `at_hand`,
+    where the positions of all rows are little, these do. With `matches` and no writer, what rows are to be written of
+    is kept for later. A completion adds what the frame lacks of the rows.
     """
     write_id = writer.plan.write_id if writer else new_write_id()
 
     def attempt(rows: DataFrame) -> ChangeResult:
         with file_writing_job(rows.sparkSession, directory, write_id) as files:
-            results = keep(map_in_workers(rows, ChangeJob(writer, matches), _RESULT))
-            told = _told(results, at_hand)
+            results = map_in_workers(rows, ChangeJob(writer, matches, completion), _RESULT)
+            results = keep(results) if keep else results
+            told = _told(results, at_hand, rows=keep is None)
             written = Written([pickle.loads(row.file) for row in told if row.file is not None])
             if writer and any(row.has_rows for row in told):
-                held = results.where("rows IS NOT NULL").select("file", "rows")
-                few = collect_written(gather_rows(held, GatherJob(writer, others=bool(written.files))).collect())
+                gather = GatherJob(writer, others=bool(written.files))
+                few = _gathered(results, gather) if keep else _gathered_here(told, gather)
                 written = Written([*written.files, *few.files], few.held)
             files.report(written.paths)
         return _changed(written, told, results, at_hand)
 
     return run_in_batches(frame, attempt)
+
+
+def _gathered(results: DataFrame, gather: GatherJob) -> Written:
+    held = results.where("rows IS NOT NULL").select("file", "rows")
+    return collect_written(gather_rows(held, gather).collect())
+
+
+def _gathered_here(told: Sequence[Row], gather: GatherJob) -> Written:
+    held = [{"file": None, "rows": bytes(row.rows)} for row in told if row.has_rows]
+    batches = gather([pa.RecordBatch.from_pylist(held, schema=WRITE_RESULT)])
+    return collect_written([Row(**one) for batch in batches for one in batch.to_pylist()])
 
 
 def find_rows(frame: DataFrame) -> ChangeResult:
@@ -198,11 +214,12 @@ def find_rows(frame: DataFrame) -> ChangeResult:
     return run_in_batches(frame, attempt)
 
 
-def _told(results: DataFrame, at_hand: bool) -> list[Row]:
+def _told(results: DataFrame, at_hand: bool, *, rows: bool = False) -> list[Row]:
     positions = "positions" if at_hand else "CAST(NULL AS BINARY) AS positions"
+    held = "rows" if rows else "CAST(NULL AS BINARY) AS rows"
     flags = [f"{name} IS NOT NULL AS has_{name}" for name in ("rows", "positions")]
     plain = ("file", "touched", "repeated", "match_count", "source_count")
-    return results.selectExpr(*plain, *flags, positions).collect()
+    return results.selectExpr(*plain, *flags, positions, held).collect()
 
 
 def _changed(written: Written, told: Sequence[Row], results: DataFrame, at_hand: bool) -> ChangeResult:

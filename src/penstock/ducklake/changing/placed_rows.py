@@ -6,7 +6,7 @@ for them by the columns that its conditions need, and reads the others of the ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.ducklake.catalog.file_pruning import Condition, keep_condition, prunings
 from penstock.ducklake.catalog.id_lists import id_lists
-from penstock.ducklake.changing.row_places import CLAUSE, MATCH_COLUMNS, MATCHED, PLACE, Place, unpack_matches
+from penstock.ducklake.changing.row_places import CLAUSE, MATCH_COLUMNS, MATCHED, PLACE, unpack_matches
 from penstock.ducklake.changing.target_rows import TargetRows, as_target_rows
 from penstock.ducklake.changing.target_table import TargetTable
 from penstock.ducklake.files.sealed_keys import Seal
@@ -46,16 +46,27 @@ def second_pass_pays(table: TargetTable, unchanged: int, possible: Callable[[], 
 
     `possible` says what is true of all rows that can be found.
     """
-    if not (unchanged and table.contents.groups) or table.file_rows * unchanged <= FEW_VALUES:
+    groups = table.contents.groups
+    if not (unchanged and reads_places(table) and rest_is_large(table, _file_count(table), unchanged)):
         return False
-    if not _reads_places(table):
-        return False
+    kept = possible_files(table, possible)
+    return rest_is_large(table, sum(table.scan.scope.count(group, kept) for group in groups), unchanged)
+
+
+def possible_files(table: TargetTable, possible: Callable[[], Implication]) -> Condition:
+    """Which files can have rows of which all that is true."""
     scan = table.scan
     by_id = {item.id: item for column in scan.layout.columns for item in column.walk()}
-    kept = keep_condition(prunings(possible(), scan.scope.table_id, scan.specs, by_id, scan.scope.database.dialect))
-    groups = table.contents.groups
-    files = sum(scan.scope.count(group, kept) for group in groups)
-    return table.file_rows * files // sum(group.file_count for group in groups) * unchanged > FEW_VALUES
+    return keep_condition(prunings(possible(), scan.scope.table_id, scan.specs, by_id, scan.scope.database.dialect))
+
+
+def rest_is_large(table: TargetTable, files: int, unchanged: int) -> bool:
+    """Whether so many columns of so many of its files are worth to be read apart."""
+    return bool(files) and table.file_rows * files // _file_count(table) * unchanged > FEW_VALUES
+
+
+def _file_count(table: TargetTable) -> int:
+    return sum(group.file_count for group in table.contents.groups)
 
 
 def are_few(table: TargetTable, rows: int) -> bool:
@@ -63,7 +74,7 @@ def are_few(table: TargetTable, rows: int) -> bool:
     return rows <= MOST_SHARE * table.file_rows
 
 
-def _reads_places(table: TargetTable) -> bool:
+def reads_places(table: TargetTable) -> bool:
     """Whether all files can be read so: those that were written here or by the extension, in today's shape.
 
     In a store, DuckDB may lack what reaches it.
@@ -81,17 +92,6 @@ def _never_changed(layout: ColumnLayout) -> bool:
     """Whether the table has the columns that it was made with."""
     ended = any(version.end_snapshot is not None for version in layout.history)
     return not ended and len({version.column.begin_snapshot for version in layout.history}) == 1
-
-
-def placed_rows(table: TargetTable, places: Sequence[Place]) -> TargetRows:
-    """The rows at places that are at hand."""
-    seal = Seal()
-    described = _described(table, seal, frozenset(file for file, _ in places if file is not None))
-    given = [(positions, *described[file]) for file, positions in places if file in described]
-    rows = local_frame(table.scan.spark, given, f"positions binary, {_FILE_COLUMNS}") if given else None
-    inlined = [(positions,) for file, positions in places if file is None]
-    others = local_frame(table.scan.spark, inlined, "positions binary") if inlined else None
-    return _rows(table, seal, rows, others)
 
 
 def matched_rows(table: TargetTable, matches: DataFrame, touched: frozenset[int]) -> TargetRows:
@@ -140,7 +140,7 @@ def _files(table: TargetTable, touched: frozenset[int]) -> Iterator[DataFile]:
 
 
 def _chosen(job: Job) -> pa.Table:
-    return unpack_matches(job.get("matches"), job.get("positions"))
+    return unpack_matches(job["matches"])
 
 
 def _of_catalog(table: TargetTable, given: DataFrame) -> DataFrame:

@@ -56,12 +56,9 @@ def pack_matches(batches: Sequence[pa.RecordBatch]) -> Iterator[tuple[int, bytes
         yield len(piece), bytes(sink.getvalue())
 
 
-def unpack_matches(matches: bytes | None, positions: bytes | None) -> pa.Table:
-    """The matches that were packed; of rows of which only the positions are known, those alone."""
-    if matches is not None:
-        return pa.ipc.open_stream(matches).read_all()
-    places = pa.array(unpack([positions] if positions else []))
-    return pa.table([places, *[pa.nulls(len(places), pa.int64())] * 2], schema=_MATCHES)
+def unpack_matches(matches: bytes) -> pa.Table:
+    """The matches that were packed."""
+    return pa.ipc.open_stream(matches).read_all()
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,11 @@ class TargetRows:
         whole = [{self._whole(path) for path in given} for given in assignments]
         return [column for column in self.columns if not all(column in each for each in whole)]
 
+    def untouched_by(self, given: Mapping[str, SparkColumn]) -> list[Column]:
+        """The columns of which nothing is assigned to any part."""
+        touched = [_found(self.columns, path)[0] for path in given]
+        return [column for column in self.columns if column not in touched]
+
     def _whole(self, path: str) -> Column | None:
         top, *below = _found(self.columns, path)
         return None if below else top

@@ -3,63 +3,118 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.ducklake.changing import deletes
-from penstock.ducklake.changing.change_job import CONTROL_COLUMNS, ChangeResult, change_rows, find_rows
-from penstock.ducklake.changing.placed_rows import are_few, placed_rows, second_pass_pays
+from penstock.ducklake.changing.change_job import CONTROL_COLUMNS, ChangeResult, change_rows
+from penstock.ducklake.changing.completed_rows import Completion, completion_of
 from penstock.ducklake.changing.target_rows import ROW, TargetRows, target_rows
 from penstock.ducklake.changing.target_table import TargetTable
+from penstock.ducklake.reading.table_scan import TableContents
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.inserts import note_files, stage_written
-from penstock.ducklake.writing.write_target import write_job_for
+from penstock.ducklake.writing.write_target import plain_job, write_job_for
 from penstock.errors import ConflictError
 from penstock.predicates import implied_by
 from penstock.predicates.implication import Implication
+from penstock.spark.arrow_transfer import with_decimals_as_longs
 from penstock.spark.column_assignment import assigned_values
-from penstock.spark.expressions import is_repeatable
 from penstock.spark.jvm import optimized_filter_text
 from penstock.spark.kept_rows import Keep, row_keeper
-from penstock.spark.write_job import WriteJob, run_write_job
+from penstock.spark.write_job import WriteJob, has_at_most, in_few_tasks, run_write_job
 from penstock.storage.parquet import check_writable
+
+_MOST_HELD = 1000  # rows that come to the driver to be put together
 
 
 def update(
     transaction: Transaction, table: TargetTable, values: dict[str, SparkColumn], where: SparkColumn | None
 ) -> None:
     """Give columns of some rows new values. The rows keep their row ids."""
-    rows = target_rows(table.scan, table.contents)
-    chosen = rows.named if where is None else rows.named.where(where)
-    computed = chosen.select(*values.values())  # errors of names come first
-    assigned = assigned_values(rows.frame, table.target.columns, rows.with_new(values))
-    new = [*(value.alias(f"v{i}") for i, value in enumerate(assigned)), F.col(ROW)]
-    if where is not None and _finds_first(table, rows, values, where) and is_repeatable(computed):
-        found = find_rows(rows.frame.where(where).select(*deletes.control_columns()))
-        if are_few(table, found.count):
-            _update_found(transaction, table, new, found)
-            return
-    frame = rows.frame if where is None else rows.frame.where(where)
+
+    def new_rows(contents: TableContents) -> _NewRows:
+        return _new_rows(table, contents, values, where)
+
+    rows = new_rows(table.contents)
+    completion = _completion(transaction, table, rows.target, values, where)
     with row_keeper() as keep:
-        apply_row_changes(transaction, table, frame.select(*new, *deletes.control_columns(written=True)), keep)
+        runs = _narrow_runs(transaction, table, new_rows, completion) if completion else []
+        _apply(transaction, table, runs or _runs(transaction, table, rows.whole, CONTROL_COLUMNS), keep)
 
 
-def _finds_first(table: TargetTable, rows: TargetRows, values: dict[str, SparkColumn], where: SparkColumn) -> bool:
+@dataclass(frozen=True)
+class _NewRows:
+    """Rows that are to be written anew, and the new values of all columns."""
+
+    target: TargetRows
+    frame: DataFrame
+    values: list[SparkColumn]
+
+    @property
+    def whole(self) -> DataFrame:
+        """All columns, ROW and the `CONTROL_COLUMNS`."""
+        return self.only(range(len(self.values)))
+
+    def only(self, places: Iterable[int]) -> DataFrame:
+        """Some of the columns, ROW and the `CONTROL_COLUMNS`."""
+        chosen = [self.values[place] for place in places]
+        return self.frame.select(*chosen, ROW, *deletes.control_columns(written=True))
+
+
+def _new_rows(
+    table: TargetTable, contents: TableContents, values: dict[str, SparkColumn], where: SparkColumn | None
+) -> _NewRows:
+    rows = target_rows(table.scan, contents)
+    chosen = rows.named if where is None else rows.named.where(where)
+    chosen.select(*values.values())  # errors of names come first
+    assigned = assigned_values(rows.frame, table.target.columns, rows.with_new(values))
+    frame = rows.frame if where is None else rows.frame.where(where)
+    return _NewRows(rows, frame, [value.alias(f"v{i}") for i, value in enumerate(assigned)])
+
+
+def _completion(
+    transaction: Transaction,
+    table: TargetTable,
+    rows: TargetRows,
+    values: dict[str, SparkColumn],
+    where: SparkColumn | None,
+) -> Completion | None:
+    """What reads the columns of files that no value is assigned to; None where Spark does."""
+
     def possible() -> Implication:
-        filters = json.loads(optimized_filter_text(rows.named, where) or "[]")
+        filters = [] if where is None else json.loads(optimized_filter_text(rows.named, where) or "[]")
         return implied_by([json.dumps(item) for item in filters], table.scan.layout.columns)
 
-    return table.has_places_at_hand and second_pass_pays(table, len(rows.unchanged_by([values])), possible)
+    if _first_own(transaction, table) is not None:
+        return None
+    return completion_of(table, rows.untouched_by(values), possible)
 
 
-def _update_found(transaction: Transaction, table: TargetTable, new: list[SparkColumn], found: ChangeResult) -> None:
-    """Write the new values of rows that were found: by name, they are those of the rows at these places."""
-    if found.removes:
-        rows = placed_rows(table, found.at_hand or ())
-        rewrite_found(transaction, table, rows.frame.select(*new), found, found.count)
+def _narrow_runs(
+    transaction: Transaction,
+    table: TargetTable,
+    new_rows: Callable[[TableContents], _NewRows],
+    completion: Completion,
+) -> list[Run]:
+    """The jobs that write rows anew where a completion completes those of files; none where Spark is to move them."""
+    contents, job = table.contents, plain_job(table.target, "auto", row_ids=True)
+    if job is None:
+        return []
+    carried, decimals = with_decimals_as_longs(new_rows(replace(contents, inlined=())).only(completion.changed))
+    spread = in_few_tasks(carried, job.plan.options.target_file_size, partitioned=bool(job.keys))
+    if spread is None:
+        return []
+    in_one_go = table.has_places_at_hand and has_at_most(spread, _MOST_HELD // max(1, job.held_rows))
+    of_files = Run(job, spread, replace(completion, decimals=decimals), in_one_go)
+    if not contents.inlined:
+        return [of_files]
+    of_catalog = new_rows(replace(contents, groups=())).whole
+    return [of_files, *_runs(transaction, table, of_catalog, CONTROL_COLUMNS)]
 
 
 def rewrite_found(
@@ -72,8 +127,8 @@ def rewrite_found(
     target = table.target
     check_writable(target.columns)
     done = []
-    for job, frame in _runs(transaction, table, rows):
-        done.append((job, run_write_job(frame, job)))
+    for run in _runs(transaction, table, rows):
+        done.append((run.job, run_write_job(run.rows, run.job)))
         note_files(transaction, target, done[-1][1])  # at once: what comes next may fail
     if sum(written.row_count for _, written in done) != count:
         raise ConflictError(
@@ -84,19 +139,31 @@ def rewrite_found(
         stage_written(transaction, target, job, written)
 
 
-def _runs(
-    transaction: Transaction, table: TargetTable, rows: DataFrame, others: Sequence[str] = ()
-) -> list[tuple[WriteJob, DataFrame]]:
+@dataclass(frozen=True)
+class Run:
+    """A job that writes rows, and the rows; a completion, where they are not whole."""
+
+    job: WriteJob
+    rows: DataFrame
+    completion: Completion | None = None
+    in_one_go: bool = False  # whether few tasks hold few rows
+
+
+def _runs(transaction: Transaction, table: TargetTable, rows: DataFrame, others: Sequence[str] = ()) -> list[Run]:
     """The jobs that write rows anew, each with its rows.
 
     Rows that this transaction has added itself have no row ids yet: they are written as new ones.
     """
-    first_own = transaction.staging.shown_row_ids.get(table.target.info.id)
+    first_own = _first_own(transaction, table)
     committed = rows if first_own is None else rows.where(F.col(ROW) < first_own)
     runs = [write_job_for(table.target, committed, "auto", row_id=ROW, others=others)]
     if first_own is not None:
         runs.append(write_job_for(table.target, rows.where(F.col(ROW) >= first_own), "auto", others=others))
-    return runs
+    return [Run(*run) for run in runs]
+
+
+def _first_own(transaction: Transaction, table: TargetTable) -> int | None:
+    return transaction.staging.shown_row_ids.get(table.target.info.id)
 
 
 def apply_row_changes(
@@ -104,20 +171,37 @@ def apply_row_changes(
     table: TargetTable,
     rows: DataFrame,
     keep: Keep,
-    check: Callable[[ChangeResult], None] = lambda _: None,
+    check: Callable[[ChangeResult], None],
 ) -> list[ChangeResult]:
     """Remove rows with the table's columns, ROW and the `CONTROL_COLUMNS`, and write those anew that these say.
 
     What tasks have done is checked before anything is staged.
     """
+    return _apply(transaction, table, _runs(transaction, table, rows, CONTROL_COLUMNS), keep, check)
+
+
+def _apply(
+    transaction: Transaction,
+    table: TargetTable,
+    runs: Sequence[Run],
+    keep: Keep,
+    check: Callable[[ChangeResult], None] = lambda _: None,
+) -> list[ChangeResult]:
     target = table.target
     check_writable(target.columns)
     done = []
-    for job, frame in _runs(transaction, table, rows, CONTROL_COLUMNS):
-        changed = change_rows(frame, job, target.info.path, keep, table.has_places_at_hand)
+    for run in runs:
+        changed = change_rows(
+            run.rows,
+            run.job,
+            target.info.path,
+            None if run.in_one_go else keep,
+            table.has_places_at_hand,
+            completion=run.completion,
+        )
         note_files(transaction, target, changed.written)  # at once: what comes next may fail
         check(changed)
-        done.append((job, changed))
+        done.append((run.job, changed))
     removals = [deletes.removal_of_changed(transaction, table, changed) for _, changed in done]
     for removal in removals:
         deletes.stage_removal(transaction, target.info, removal)

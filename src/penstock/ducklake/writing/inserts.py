@@ -13,7 +13,7 @@ from penstock.ducklake.catalog.inlined_storage import inlined_statistics, rows_f
 from penstock.ducklake.model.column_defaults import has_default
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.insert_defaults import default_value
-from penstock.ducklake.writing.write_target import WriteTarget, driver_job, write_job_for
+from penstock.ducklake.writing.write_target import WriteTarget, plain_job, write_job_for
 from penstock.schema.columns import Column
 from penstock.spark.arrow_assignment import assigned_arrow, frame_of, no_values, plain_rows
 from penstock.spark.column_assignment import assigned_rows
@@ -54,7 +54,7 @@ def insert_given(
     if given is None:
         return
     plain = plain_rows(given.table, columns, table, by_name=given.by_name)
-    job = driver_job(target, distribution) if _are_few(target, plain) else None
+    job = plain_job(target, distribution) if _are_few(target, plain) else None
     assigned = assigned_arrow(plain, columns, table, by_name=given.by_name, fill=_filled) if job else None
     if job is None or assigned is None:
         insert(transaction, target, frame_of(spark, plain), by_name=given.by_name, distribution=distribution)
@@ -71,7 +71,7 @@ def insert_assigned(
     transaction: Transaction, target: WriteTarget, rows: DataFrame, distribution: Distribution = "auto"
 ) -> bool:
     """Insert rows with exactly the table's columns, in the writer's types. Returns whether there were any."""
-    own = driver_job(target, distribution)
+    own = plain_job(target, distribution)
     held = held_rows(rows, _most_rows(target), _FEW_BYTES) if own else None
     if own is not None and held is not None:
         return _stage(transaction, target, own, written_by_driver(own, held))

@@ -114,13 +114,13 @@ def write_job_for(
     return WriteJob(plan, keys, target.inlined_rows, decimals, sorting.computed), spread
 
 
-def driver_job(target: WriteTarget, distribution: Distribution) -> WriteJob | None:
-    """Make the job that writes rows which the driver holds; None where Spark is to sort or to spread them."""
+def plain_job(target: WriteTarget, distribution: Distribution, *, row_ids: bool = False) -> WriteJob | None:
+    """Make the job that writes rows as they are; None where Spark is to sort or to spread them first."""
     sorting = plain_sorting(target.columns, target.sort_order) if target.sorts else Sorting()
     if sorting is None or distribution != "auto" or target.option("per_thread_output") == "true":
         return None
     keys = partition_keys(target.spec, target.columns)
-    return WriteJob(_write_plan(target, sorting), keys, target.inlined_rows)
+    return WriteJob(_write_plan(target, sorting, row_ids=row_ids), keys, target.inlined_rows)
 
 
 def _write_plan(target: WriteTarget, sorting: Sorting, sorted_by: int = 0, *, row_ids: bool = False) -> WritePlan:
