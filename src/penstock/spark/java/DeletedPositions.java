@@ -23,7 +23,7 @@ import scala.Function1;
 
 /**
  * Finds the deleted positions of data files, on executors: from what the index says of a file, in lines as
- * spark/deleted_rows.py writes them. Tasks of one scan that run in one executor share what was read.
+ * spark/deleted_rows.py writes them. An executor keeps what it has read: a delete file stays as it is, and its name its own.
  */
 class DeletedPositions implements Serializable {
   private static final long MOST_POSITIONS = 1L << 32;
@@ -31,7 +31,6 @@ class DeletedPositions implements Serializable {
   private static final Map KEPT = new LinkedHashMap(16, 0.75f, true);
   private static long kept = 0;
 
-  private final String scan = java.util.UUID.randomUUID().toString();
   private final Function1 parquet;
   private final Broadcast hadoop;
 
@@ -42,13 +41,12 @@ class DeletedPositions implements Serializable {
   }
 
   RoaringBitmap of(String told) throws Exception {
-    String key = scan + told;
     synchronized (KEPT) {
-      RoaringBitmap found = (RoaringBitmap) KEPT.get(key);
+      RoaringBitmap found = (RoaringBitmap) KEPT.get(told);
       if (found != null) return found;
     }
     RoaringBitmap read = read(told);
-    keep(key, read);
+    keep(told, read);
     return read;
   }
 
