@@ -24,7 +24,7 @@ ROOMS = {
 }  # fmt: skip
 # Ways in, which only the public face knows of.
 DOORS = ("sql",)
-FACE = ("attach", "lake", "session")
+FACE = ("attaching", "lake", "lake_session")
 PURE = ("version", "errors", "schema", "predicates", "partitioning")
 ENGINES = ("pyspark", "py4j", "duckdb", "sqlite3", "psycopg", "pymysql", "lance", "deltalake")
 MOST_LINES = 450

@@ -1,28 +1,55 @@
 """Penstock: lakehouse tables for Apache Spark, from Python."""
 
-from penstock.attach import attach
-from penstock.ducklake.catalog.catalog_copy import copy_catalog
-from penstock.ducklake.lake_transaction import LakeTransaction
-from penstock.ducklake.model.objects import MacroImplementation, MacroParameter
-from penstock.ducklake.model.snapshots import Snapshot
-from penstock.ducklake.table import Table
-from penstock.errors import (
-    AlreadyExistsError,
-    AttachError,
-    CatalogError,
-    ConflictError,
-    InvalidError,
-    NotFoundError,
-    PenstockError,
-    StaleReadError,
-    UnsupportedError,
-)
-from penstock.lake import Lake
-from penstock.session import session
-from penstock.spark.azure_packages import azure_packages
-from penstock.spark.s3_packages import s3_packages
-from penstock.spark.shipping import ship
-from penstock.version import __version__
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+# Spark's workers end after a minute without work, and new ones import this package too: so names come when asked for.
+if TYPE_CHECKING:
+    from penstock.attaching import attach
+    from penstock.ducklake.catalog.catalog_copy import copy_catalog
+    from penstock.ducklake.lake_transaction import LakeTransaction
+    from penstock.ducklake.model.objects import MacroImplementation, MacroParameter
+    from penstock.ducklake.model.snapshots import Snapshot
+    from penstock.ducklake.table import Table
+    from penstock.errors import (
+        AlreadyExistsError,
+        AttachError,
+        CatalogError,
+        ConflictError,
+        InvalidError,
+        NotFoundError,
+        PenstockError,
+        StaleReadError,
+        UnsupportedError,
+    )
+    from penstock.lake import Lake
+    from penstock.lake_session import session
+    from penstock.spark.azure_packages import azure_packages
+    from penstock.spark.s3_packages import s3_packages
+    from penstock.spark.shipping import ship
+    from penstock.version import __version__
+
+_HOMES = {
+    "attaching": ("attach",),
+    "ducklake.catalog.catalog_copy": ("copy_catalog",),
+    "ducklake.lake_transaction": ("LakeTransaction",),
+    "ducklake.model.objects": ("MacroImplementation", "MacroParameter"),
+    "ducklake.model.snapshots": ("Snapshot",),
+    "ducklake.table": ("Table",),
+    "errors": (
+        "AlreadyExistsError", "AttachError", "CatalogError", "ConflictError", "InvalidError", "NotFoundError",
+        "PenstockError", "StaleReadError", "UnsupportedError",
+    ),
+    "lake": ("Lake",),
+    "lake_session": ("session",),
+    "spark.azure_packages": ("azure_packages",),
+    "spark.s3_packages": ("s3_packages",),
+    "spark.shipping": ("ship",),
+    "version": ("__version__",),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AlreadyExistsError",
@@ -48,3 +75,15 @@ __all__ = [
     "session",
     "ship",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(f"penstock.{_HOME_OF[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -22,7 +22,7 @@ from penstock.ducklake.lake import DuckLake
 from penstock.ducklake.merge import Merge
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.model.snapshot_changes import quoted_name
-from penstock.ducklake.reading.table_scan import ROW_ID
+from penstock.ducklake.reading.scan_columns import ROW_ID
 from penstock.ducklake.table import Table
 from penstock.ducklake.transaction import Shown
 from penstock.errors import InvalidError, UnsupportedError

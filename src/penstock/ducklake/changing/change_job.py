@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row
 
 from penstock.ducklake.changing.row_places import MATCH_COLUMNS, Numbers, Place, RowPlaces, pack, pack_matches
-from penstock.ducklake.reading.table_scan import FILE
+from penstock.ducklake.reading.scan_columns import FILE
 from penstock.spark.arrow_transfer import run_in_batches
 from penstock.spark.file_tasks import file_writing_job, interruptible_job
 from penstock.spark.kept_rows import Keep

@@ -29,7 +29,8 @@ from penstock.ducklake.files.delete_files import (
     write_delete_file,
 )
 from penstock.ducklake.reading.pushed_filters import pushed_filters
-from penstock.ducklake.reading.table_scan import FILE, TableContents, TableScan
+from penstock.ducklake.reading.scan_columns import FILE
+from penstock.ducklake.reading.table_scan import TableContents, TableScan
 from penstock.predicates import implied_by
 from penstock.predicates.implication import Anything
 from penstock.spark.file_tasks import file_writing_job

@@ -19,7 +19,7 @@ from penstock.ducklake.changing.target_rows import target_rows
 from penstock.ducklake.changing.target_table import TargetTable
 from penstock.ducklake.files.delete_files import DeletableFile
 from penstock.ducklake.model.objects import TableInfo
-from penstock.ducklake.reading.table_scan import FILE
+from penstock.ducklake.reading.scan_columns import FILE
 from penstock.ducklake.transaction import Transaction
 from penstock.errors import ConflictError
 from penstock.spark.expressions import has_subquery

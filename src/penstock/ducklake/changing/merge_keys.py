@@ -14,7 +14,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.classic.column import Column as ClassicColumn
 
 from penstock.ducklake.changing.change_job import SOURCE_NAME
-from penstock.ducklake.reading.table_scan import ROW_ID, TARGET_NAME
+from penstock.ducklake.reading.scan_columns import ROW_ID, TARGET_NAME
 from penstock.errors import InvalidError, NotFoundError
 from penstock.schema.columns import Column, find_column
 from penstock.spark.expressions import spark_quoted

@@ -26,7 +26,7 @@ from penstock.ducklake.changing.row_places import CLAUSE, MATCHED
 from penstock.ducklake.changing.target_rows import ROW, TargetRows
 from penstock.ducklake.changing.target_table import TargetTable
 from penstock.ducklake.model.schema_evolution import find_at
-from penstock.ducklake.reading.table_scan import FILE
+from penstock.ducklake.reading.scan_columns import FILE
 from penstock.ducklake.writing.insert_defaults import default_value
 from penstock.errors import InvalidError
 from penstock.predicates import implied_by

@@ -21,7 +21,7 @@ from penstock.ducklake.changing.deletes import (
 )
 from penstock.ducklake.changing.target_rows import target_rows
 from penstock.ducklake.changing.target_table import TargetTable
-from penstock.ducklake.reading.table_scan import FILE
+from penstock.ducklake.reading.scan_columns import FILE
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.insert_defaults import default_value
 from penstock.ducklake.writing.inserts import insert, note_files, stage_written

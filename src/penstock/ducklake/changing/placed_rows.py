@@ -24,7 +24,7 @@ from penstock.ducklake.model.files import DataFile
 from penstock.ducklake.reading.column_layout import ColumnLayout
 from penstock.ducklake.reading.duckdb_reader import Job, read_rows_of
 from penstock.ducklake.reading.duckdb_rows import shown_columns, transfer_schema
-from penstock.ducklake.reading.table_scan import CHANGED_IN, FILE, POSITION, ROW_ID, ROW_ID_SQL, ROW_ID_START
+from penstock.ducklake.reading.scan_columns import CHANGED_IN, FILE, POSITION, ROW_ID, ROW_ID_SQL, ROW_ID_START
 from penstock.predicates.implication import Implication
 from penstock.schema.embedded_columns import EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT_ID
 from penstock.spark.local_rows import local_frame

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame
 
-from penstock.ducklake.reading.table_scan import FILE
+from penstock.ducklake.reading.scan_columns import FILE
 
 Numbers = npt.NDArray[np.int64]
 Place = tuple[int | None, bytes]  # a file, or None for the rows that the catalog keeps, and packed positions

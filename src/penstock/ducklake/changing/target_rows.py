@@ -13,7 +13,8 @@ from pyspark.sql import types as T  # noqa: N812
 from penstock.ducklake.changing.change_job import POSITION
 from penstock.ducklake.model.schema_evolution import find_at, parse_path
 from penstock.ducklake.reading.row_conversion import Conversion, Reading, microseconds_of
-from penstock.ducklake.reading.table_scan import FILE, ROW_ID, TARGET_NAME, TableContents, TableScan
+from penstock.ducklake.reading.scan_columns import FILE, ROW_ID, TARGET_NAME
+from penstock.ducklake.reading.table_scan import TableContents, TableScan
 from penstock.errors import InvalidError
 from penstock.schema.columns import Column, find_column
 from penstock.spark.expressions import as_column, spark_quoted

@@ -12,7 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.ducklake.changing import deletes
 from penstock.ducklake.changing.change_job import CONTROL_COLUMNS, ChangeResult, change_rows
-from penstock.ducklake.changing.completed_rows import Completion, completion_of
+from penstock.ducklake.changing.completed_rows import completion_of
+from penstock.ducklake.changing.completion import Completion
 from penstock.ducklake.changing.target_rows import ROW, TargetRows, target_rows
 from penstock.ducklake.changing.target_table import TargetTable
 from penstock.ducklake.reading.table_scan import TableContents

@@ -25,16 +25,8 @@ from penstock.ducklake.reading.deleted_positions import (
     deleted_positions,
 )
 from penstock.ducklake.reading.duckdb_rows import shown_columns, to_frame, transfer_schema
-from penstock.ducklake.reading.table_scan import (
-    CHANGED_IN,
-    FILE,
-    POSITION,
-    ROW_ID_SQL,
-    BranchRows,
-    TableContents,
-    TableScan,
-    without_rows,
-)
+from penstock.ducklake.reading.scan_columns import CHANGED_IN, FILE, POSITION, ROW_ID_SQL
+from penstock.ducklake.reading.table_scan import BranchRows, TableContents, TableScan, without_rows
 from penstock.schema.embedded_columns import EMBEDDED_SNAPSHOT_ID
 from penstock.spark.local_rows import empty_frame
 from penstock.spark.projection import SqlColumn, named, projected

@@ -8,7 +8,8 @@ from pyspark.sql import Column as SparkColumn
 
 from penstock.ducklake.model.files import FileGroup
 from penstock.ducklake.reading.file_planner import FilePlanner
-from penstock.ducklake.reading.table_scan import ROW_ID, ROW_ID_SQL, TARGET_NAME, TableContents, TableScan
+from penstock.ducklake.reading.scan_columns import ROW_ID, ROW_ID_SQL, TARGET_NAME
+from penstock.ducklake.reading.table_scan import TableContents, TableScan
 from penstock.schema.columns import find_column
 from penstock.spark.jvm import qualified
 from penstock.spark.projection import SqlColumn, projected

@@ -43,6 +43,7 @@ from penstock.ducklake.reading.initial_defaults import EXISTS_DEFAULT, default_s
 from penstock.ducklake.reading.name_mapping import MappedReading, mapped_reading, mapping_by_position, source_names
 from penstock.ducklake.reading.planned_deletes import PlannedDeletes, are_readable, inlined_positions
 from penstock.ducklake.reading.row_conversion import Reading
+from penstock.ducklake.reading.scan_columns import CHANGED_IN, FILE, POSITION, ROW_ID, ROW_ID_SQL, ROW_ID_START
 from penstock.ducklake.transaction import Shown
 from penstock.errors import NotFoundError, UnsupportedError
 from penstock.partitioning import PartitionSpec
@@ -57,20 +58,15 @@ from penstock.spark.expressions import spark_quoted
 from penstock.spark.jvm import file_index
 from penstock.spark.local_rows import empty_frame
 from penstock.spark.projection import SqlColumn, named, projected
-from penstock.spark.relation import ROW_INDEX, file_rows, parquet_rows
+from penstock.spark.relation import file_rows, parquet_rows
 from penstock.spark.stores import prepare_other_store
 from penstock.spark.types import FIELD_ID
 from penstock.spark.workers import map_in_workers
 from penstock.storage.paths import is_local
 
-ROW_ID = "rowid"
-TARGET_NAME = "target"  # what predicates of statements may call the table
-FILE, ROW_ID_START, CHANGED_IN = "_penstock_file", "_penstock_row_id_start", "_penstock_changed_in"
-POSITION = ROW_INDEX
 Answer = Callable[[FilePlanner], Callable[[str], str]]
 ConstantsOf = Callable[[DataFile], tuple[object, ...]]
 Files = frozenset[int] | None  # some files of a group, or all
-ROW_ID_SQL = f"coalesce({EMBEDDED_ROW_ID}, {ROW_ID_START} + {POSITION})"  # over a branch's rows
 _BARE = -1  # no column has this id: under it are the names of columns in files without field ids
 _EMBEDDED_FIELD_IDS = {
     EMBEDDED_ROW_ID: EMBEDDED_ROW_ID_FIELD,

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from pyspark.sql import SparkSession
 
-from penstock.attach import attach
+from penstock.attaching import attach
 from penstock.spark import session as spark_session
 
 

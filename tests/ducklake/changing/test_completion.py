@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.ducklake.changing import completed_rows
-from penstock.ducklake.changing.completed_rows import Completion
+from penstock.ducklake.changing import completion as completing
+from penstock.ducklake.changing.completion import Completion
 from penstock.ducklake.files.sealed_keys import Seal
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
@@ -36,7 +36,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[int, str]:
 
 def completion(files: dict[int, str]) -> Completion:
     kinds = ("int64", "varchar", "varchar", "float64")
-    columns = [Column(i, name, Type(kind)) for i, (name, kind) in enumerate(zip(NAMES, kinds, strict=True))]
+    columns = [Column(i, name, Type(kind), 0) for i, (name, kind) in enumerate(zip(NAMES, kinds, strict=True))]
     schema = pa.schema([("v0", pa.int64()), ("v1", pa.string()), ("v2", pa.float64())])
     rest = tuple(columns[place] for place in (0, 2, 3))
     return Completion((1,), rest, schema, {file: (path, None) for file, path in files.items()}, Seal())
@@ -46,8 +46,8 @@ def batch_of(rows: list[tuple[int, int]]) -> pa.RecordBatch:
     """New values of rows by file and position, row ids, and the control columns."""
     files, positions = [file for file, _ in rows], [position for _, position in rows]
     values = [f"new {file} {position}" for file, position in rows]
-    columns = [pa.array(values), pa.array(positions), pa.array(files), pa.array(positions)]
-    flags = [pa.array([True] * len(rows)), pa.nulls(len(rows), pa.int64())]
+    columns = [pa.array(values, pa.string()), *(pa.array(n, pa.int64()) for n in (positions, files, positions))]
+    flags = [pa.array([True] * len(rows), pa.bool_()), pa.nulls(len(rows), pa.int64())]
     names = ["v1", "row", "file", "position", "written", "source"]
     return pa.RecordBatch.from_arrays([*columns, *flags], names=names)
 
@@ -62,7 +62,7 @@ def test_rows_get_the_rest_of_their_own(
     """In any order, in batches of any size, of many files or one."""
     batches = [batch_of(rows[start : start + cut]) for start in range(0, len(rows), cut)]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(completed_rows, "ROWS_AT_ONCE", most)
+        patched.setattr(completing, "ROWS_AT_ONCE", most)
         done = [batch.to_pylist() for batch in completion(files)([batch_of([]), *batches])]
     found = [tuple(row.values()) for batch in done for row in batch]
     assert [(row[5], row[6]) for row in found] == rows
