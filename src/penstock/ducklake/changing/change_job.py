@@ -16,6 +16,7 @@ from penstock.ducklake.changing.row_places import MATCH_COLUMNS, Numbers, Place,
 from penstock.ducklake.reading.scan_columns import FILE
 from penstock.spark.arrow_transfer import run_in_batches
 from penstock.spark.file_tasks import file_writing_job, interruptible_job
+from penstock.spark.found_rows import found_rows
 from penstock.spark.kept_rows import Keep
 from penstock.spark.projection import SqlColumn, projected
 from penstock.spark.workers import Mapping, map_in_workers
@@ -126,9 +127,9 @@ class ChangeResult:
     removes: bool  # rows of files or inlined ones
     results: DataFrame
     at_hand: Sequence[Place] | None
-    repeated: bool  # whether a task met a row twice
-    match_count: int  # how many matches there are, where they were asked for
-    source_count: int  # how many numbers `sources` has
+    repeated: bool = False  # whether a task met a row twice
+    match_count: int = 0  # how many matches there are, where they were asked for
+    source_count: int = 0  # how many numbers `sources` has
 
     @property
     def count(self) -> int:
@@ -203,15 +204,11 @@ def _gathered_here(told: Sequence[Row], gather: GatherJob) -> Written:
 
 
 def find_rows(frame: DataFrame) -> ChangeResult:
-    """Find rows of which only the `CONTROL_COLUMNS` are given, in one job: the positions of all of them are little."""
-
-    def attempt(rows: DataFrame) -> ChangeResult:
-        with interruptible_job(rows.sparkSession):
-            results = map_in_workers(rows, ChangeJob(None), _RESULT)
-            told = _told(results, at_hand=True)
-        return _changed(Written(), told, results, at_hand=True)
-
-    return run_in_batches(frame, attempt)
+    """Find rows of which the `CONTROL_COLUMNS` are given, in one job: the positions of all of them are little."""
+    with interruptible_job(frame.sparkSession):
+        places = found_rows(frame.select(FILE, POSITION))
+    touched = frozenset(file for file, _ in places if file is not None)
+    return ChangeResult(Written(), touched, bool(places), frame, places)
 
 
 def _told(results: DataFrame, at_hand: bool, *, rows: bool = False) -> list[Row]:
