@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -260,3 +261,73 @@ def test_values_of_the_source_alone(file_catalog: Catalog, spark: SparkSession) 
         with leaving_nothing(file_catalog, lake, "2 rows of the source match the same row of main.t .target.id = 99"):
             table.merge(source.union(source), "id").when_matched_update().when_not_matched_insert().execute()
     assert_same_tables(file_catalog, spark, "t")
+
+
+@pytest.mark.usefixtures("two_passes")
+def test_columns_by_the_name_of_what_sql_calls_an_item(file_catalog: Catalog, spark: SparkSession) -> None:
+    with file_catalog.reference() as reference:
+        reference.execute(
+            "CREATE TABLE t (id BIGINT, v INT, e STRUCT(key VARCHAR, value UUID), m MAP(VARCHAR, UUID), l UTINYINT[])",
+            "INSERT INTO t SELECT i, 0, {'key': 'K', 'value': '00000000-0000-0000-0000-000000000000'::UUID},"
+            " MAP {'a': '11111111-1111-1111-1111-111111111111'::UUID, 'b': NULL}, [1, NULL, 255] FROM range(20) s(i)",
+        )
+    with attached(file_catalog, spark) as lake:
+        lake.table("t").update({"v": "1"}, where="id > 3")
+        source = spark.range(0, 9, 2, 1).selectExpr("id", "7 AS w")
+        lake.table("t").merge(source, "id").when_matched_update({"v": "source.w"}).execute()
+        rows = lake.table("t").read().select("v", "m", "l").collect()
+        assert {row.v for row in rows} == {0, 1, 7}
+        assert {(str(row.m), str(row.l)) for row in rows} == {
+            ("{'a': '11111111-1111-1111-1111-111111111111', 'b': None}", "[1, None, 255]")
+        }
+    assert_same_tables(file_catalog, spark, "t")
+
+
+@pytest.mark.usefixtures("two_passes")
+def test_columns_that_were_added_where_the_table_was_made(file_catalog: Catalog, spark: SparkSession) -> None:
+    """The file of the same snapshot lacks them, and fields of structs too."""
+    with file_catalog.reference() as reference:
+        reference.execute(
+            "BEGIN",
+            "CREATE TABLE t (id BIGINT, v INT, s STRUCT(a INT))",
+            "INSERT INTO t SELECT i, 0, {'a': i} FROM range(20) s(i)",
+            "ALTER TABLE t ADD COLUMN c INT DEFAULT 5",
+            "ALTER TABLE t ADD COLUMN s.b INT",
+            "COMMIT",
+        )
+    with attached(file_catalog, spark, data_inlining_row_limit=0) as lake:
+        lake.table("t").update({"v": "1"}, where="id > 3")
+        source = spark.range(0, 9, 2, 1).selectExpr("id", "7 AS w")
+        lake.table("t").merge(source, "id").when_matched_update({"v": "source.w"}).execute()
+        assert lake.table("t").read().where("c = 5 AND s.a = id AND s.b IS NULL").count() == 20
+    assert_same_tables(file_catalog, spark, "t")
+
+
+def test_values_over_all_rows_at_once(
+    file_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of files and of the catalog, that are moved, and that a condition on the time chooses: in one query."""
+    monkeypatch.setattr(placed_rows, "FEW_VALUES", -1)
+    with attached(file_catalog, spark) as lake:
+        table = lake.create_table("t", "id BIGINT, v BIGINT, due TIMESTAMP, other STRING")
+        past, soon = "TIMESTAMP'2020-01-01' AS due", "current_timestamp() + INTERVAL '2' SECOND AS due"
+        table.append(spark.range(0, 100, 1, 1).selectExpr("id", "0L", past, "concat('o', id)"))
+        table.append(spark.range(100, 105, 1, 1).selectExpr("id", "0L", past, "concat('o', id)"))
+        table.update({"v": "row_number() OVER (ORDER BY id)"}, where="id >= 96")
+        assert [row.v for row in table.read().where("id >= 96").orderBy("id").collect()] == list(range(1, 10))
+        table.update({"v": "monotonically_increasing_id()"})
+        assert table.read().select("v").distinct().count() == 105
+        own = lake.create_table("own", "id BIGINT, v BIGINT, due TIMESTAMP, other STRING")
+        for start in range(0, 60, 20):
+            own.append(spark.range(start, start + 20, 1, 1).selectExpr("id", "0L", soon, "concat('o', id)"))
+        deadline = time.monotonic() + 60
+        while own.read().where("v = 0").count() and time.monotonic() < deadline:
+            own.update({"v": "1"}, where="due <= current_timestamp() AND v = 0")
+        few = spark.range(0, 60, 7, 4)
+        few.createOrReplaceTempView("few_of_them")
+        monkeypatch.setattr(placed_rows, "MOST_SHARE", 1e9)
+        own.update({"v": "2"}, where="id IN (SELECT id FROM few_of_them)")
+        assert own.read().where("other = concat('o', id)").groupBy("v").count().orderBy("v").collect() == [
+            (1, 51), (2, 9),
+        ]  # fmt: skip
+    assert_same_tables(file_catalog, spark, "t", "own")

@@ -31,6 +31,10 @@ _MOST_TASKS = 2**31 - 1
 _RESULT = "file binary, rows binary"
 WRITE_RESULT = pa.schema([("file", pa.binary()), ("rows", pa.binary())])
 _ROWS_SPLIT_AT_ONCE = 65536
+_IN_PLACE = frozenset((
+    "WholeStageCodegenExec", "InputAdapter", "ColumnarToRowExec", "FileSourceScanExec", "FilterExec", "ProjectExec",
+    "UnionExec", "CoalesceExec",
+))  # fmt: skip
 _PARTS: dict[type[Transform], Callable[[SparkColumn], SparkColumn]] = {
     Year: F.year, Month: F.month, Day: F.dayofmonth, Hour: F.hour,
 }  # fmt: skip
@@ -223,6 +227,17 @@ def in_few_tasks(frame: DataFrame, target_file_size: int, *, partitioned: bool) 
     """Spread rows as `distributed` does by "auto", but without a shuffle: None where it takes one."""
     placed = distributed(frame, (), target_file_size, "auto")
     return placed if not partitioned or has_at_most(placed, _FEW_TASKS) else None
+
+
+def stays_in_place(frame: DataFrame) -> bool:
+    """Whether rows come from files in the order that they have there, each once: nothing is joined or shuffled."""
+    plans = [query_execution(frame).executedPlan()]
+    for plan in plans:  # and what is under it, which is added meanwhile
+        if plan.getClass().getSimpleName() not in _IN_PLACE:
+            return False
+        below = plan.children()
+        plans += [below.apply(place) for place in range(below.size())]
+    return True
 
 
 def _by_partition(frame: DataFrame, keys: Sequence[SparkColumn]) -> DataFrame:

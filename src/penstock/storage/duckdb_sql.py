@@ -40,6 +40,7 @@ _DUCKDB_TYPES = {
     "variant": "VARIANT",
     "geometry": "GEOMETRY",
 }
+ITEM = "_penstock_item"  # of a list or a map, in a lambda: DuckDB takes a column's name for the column
 # What DuckDB prints for types that it also takes a shorter name for.
 _LONG_NAMES = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ", "TIME WITH TIME ZONE": "TIMETZ"}
 _DAY_MICROSECONDS = 86_400_000_000
@@ -198,10 +199,10 @@ def _rebuilt(column: Column, value: str, convert: Callable[[Column, str], str]) 
     """A nested value with each of its children converted."""
     match column.type.name:
         case "list":
-            return f"list_transform({value}, lambda e: {convert(column.children[0], 'e')})"
+            return f"list_transform({value}, lambda {ITEM}: {convert(column.children[0], ITEM)})"
         case "map":
-            key, item = convert(column.children[0], "e.key"), convert(column.children[1], "e.value")
-            entries = f"list_transform(map_entries({value}), lambda e: struct_pack(k := {key}, v := {item}))"
+            key, item = convert(column.children[0], f"{ITEM}.key"), convert(column.children[1], f"{ITEM}.value")
+            entries = f"list_transform(map_entries({value}), lambda {ITEM}: struct_pack(k := {key}, v := {item}))"
             return f"CASE WHEN {value} IS NOT NULL THEN map_from_entries({entries}) END"
         case _:
             return _struct(value, column, lambda field: convert(field, f"({value}).{duckdb_quoted(field.name)}"))
@@ -215,11 +216,11 @@ def _evolved(new: Column, old: Column, value: str) -> str:
         return value
     match new.type.name:
         case "list":
-            return f"list_transform({value}, lambda e: {_evolved(new.children[0], old.children[0], 'e')})"
+            return f"list_transform({value}, lambda {ITEM}: {_evolved(new.children[0], old.children[0], ITEM)})"
         case "map":
-            key = _evolved(new.children[0], old.children[0], "e.key")
-            item = _evolved(new.children[1], old.children[1], "e.value")
-            entries = f"list_transform(map_entries({value}), lambda e: struct_pack(k := {key}, v := {item}))"
+            key = _evolved(new.children[0], old.children[0], f"{ITEM}.key")
+            item = _evolved(new.children[1], old.children[1], f"{ITEM}.value")
+            entries = f"list_transform(map_entries({value}), lambda {ITEM}: struct_pack(k := {key}, v := {item}))"
             return f"CASE WHEN {value} IS NOT NULL THEN map_from_entries({entries}) END"
         case _:
             return _struct(value, new, lambda field: _field(field, old, value))

@@ -23,7 +23,7 @@ from penstock.partitioning.texts import is_infinite
 from penstock.schema.columns import Column
 from penstock.schema.types import Order
 from penstock.storage.duckdb_files import duckdb_cursor
-from penstock.storage.duckdb_sql import FROM_NANOSECONDS, duckdb_quoted, duckdb_type, select_list
+from penstock.storage.duckdb_sql import FROM_NANOSECONDS, ITEM, duckdb_quoted, duckdb_type, select_list
 
 _SOURCE = "penstock_rows"
 _FEW_VALUES = 64
@@ -161,11 +161,11 @@ def native_sql(column: Column, type: pa.DataType, value: str) -> str:
         return f"CAST({value} AS {duckdb_type(column)})"
     match column.type.name:
         case "list":
-            return f"list_transform({value}, lambda e: {native_sql(column.children[0], type.value_type, 'e')})"
+            return f"list_transform({value}, lambda {ITEM}: {native_sql(column.children[0], type.value_type, ITEM)})"
         case "map":
-            key = native_sql(column.children[0], type.key_type, "e.key")
-            item = native_sql(column.children[1], type.item_type, "e.value")
-            entries = f"list_transform(map_entries({value}), lambda e: struct_pack(k := {key}, v := {item}))"
+            key = native_sql(column.children[0], type.key_type, f"{ITEM}.key")
+            item = native_sql(column.children[1], type.item_type, f"{ITEM}.value")
+            entries = f"list_transform(map_entries({value}), lambda {ITEM}: struct_pack(k := {key}, v := {item}))"
             return f"CASE WHEN {value} IS NOT NULL THEN map_from_entries({entries}) END"
         case "struct":
             shown = [

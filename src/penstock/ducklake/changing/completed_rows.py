@@ -33,12 +33,13 @@ def completion_of(
 
     `possible` says what is true of all rows that change.
     """
-    if not (untouched and reads_places(table) and all(map(_is_plain, untouched))):
+    if table.contents.inlined or not (untouched and reads_places(table) and all(map(_is_plain, untouched))):
+        return None
+    if not 0 < sum(group.file_count for group in table.contents.groups) <= MOST_FILES:
         return None
     kept = possible_files(table, possible)
-    groups, scope = table.contents.groups, table.scan.scope
-    count = sum(scope.count(group, kept) for group in groups)
-    if count > MOST_FILES or not rest_is_large(table, count, len(untouched)):
+    count = sum(table.scan.scope.count(group, kept) for group in table.contents.groups)
+    if not rest_is_large(table, count, len(untouched)):
         return None
     seal = Seal()
     rest = tuple(untouched)
@@ -46,11 +47,12 @@ def completion_of(
     names = [f"v{i}" for i in range(len(rest))]
     schema = T.StructType([T.StructField(name, writer_type(c)) for name, c in zip(names, rest, strict=True)])
     changed = tuple(place for place, column in enumerate(columns) if column not in rest)
-    return Completion(changed, rest, arrow_schema_of(schema), _files(table, kept, seal), seal)
+    return Completion(changed, rest, arrow_schema_of(schema), _files(table, seal), seal)
 
 
-def _files(table: TargetTable, kept: Condition, seal: Seal) -> dict[int, tuple[str, str | None]]:
-    files = (file for group in table.contents.groups for file in table.scan.scope.data_files(group, kept))
+def _files(table: TargetTable, seal: Seal) -> dict[int, tuple[str, str | None]]:
+    # All of them: what is possible now may not be when the query runs, as it can ask for the time.
+    files = (file for group in table.contents.groups for file in table.scan.scope.data_files(group, Condition("1 = 1")))
     return {file.id: (file.path, seal.close(file.encryption_key, file.path)) for file in files}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -10,15 +10,17 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.ducklake.changing.change_job import CONTROL_COLUMNS
 from penstock.ducklake.files.sealed_keys import Seal
 from penstock.schema.columns import Column
 from penstock.spark.arrow_transfer import Decimals, with_decimals
 from penstock.storage.duckdb_files import connect_duckdb, read_parquet
-from penstock.storage.duckdb_sql import duckdb_quoted, select_list
+from penstock.storage.file_columns import file_columns, select_of
 
-ROWS_AT_ONCE = 200_000  # of a file
+BYTES_AT_ONCE = 16 * 2**20  # of what changes, until the rest of it is read
+_BATCH_ROWS = 8192
 _CONTROLS = len(CONTROL_COLUMNS)
 _CHOSEN, _PLACE = "_penstock_chosen", "_penstock_place"
 
@@ -39,53 +41,64 @@ class Completion:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         connection = connect_duckdb()
+        connection.execute("SET threads = 1")  # a task is to take one core
         for file, rows in _by_file(batches):
-            positions = rows.column(-_CONTROLS + 1).to_numpy()
-            yield self._joined(rows, self._read(connection, file, positions))
+            positions = rows.column(-_CONTROLS + 1)
+            in_order = pc.sort_indices(positions) if len(rows) > 1 else None
+            yield from self._completed(connection, file, rows.take(in_order) if in_order else rows)
 
-    def _read(self, connection: duckdb.DuckDBPyConnection, file: int, positions: npt.NDArray[np.int64]) -> pa.Table:
-        """The rest of the rows at positions of a file, in the order of the positions."""
+    def _completed(
+        self, connection: duckdb.DuckDBPyConnection, file: int, rows: pa.RecordBatch
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of a file in the order of their positions, with their rest: as much at once as DuckDB gives."""
+        positions = rows.column(-_CONTROLS + 1).to_numpy()
+        done = 0
+        for piece in self._read(connection, file, positions):
+            found = piece.column(0).to_numpy()
+            if not np.array_equal(found, positions[done : done + len(found)]):
+                raise RuntimeError(f"{self.files[file][0]} has other rows than those that were found in it")
+            yield self._joined(rows.slice(done, len(found)), piece.columns[1:])
+            done += len(found)
+        if done != len(positions):
+            raise RuntimeError(
+                f"{self.files[file][0]} has {done} of {len(positions)} rows that were found in it before"
+            )
+
+    def _read(
+        self, connection: duckdb.DuckDBPyConnection, file: int, positions: npt.NDArray[np.int64]
+    ) -> Iterator[pa.RecordBatch]:
+        """The positions and the rest of rows of a file, in its order, which DuckDB keeps."""
         location, key = self.files[file]
         source = read_parquet(connection, location, self.seal.open(key, location))
-        names = {column.id: duckdb_quoted(column.name) for column in self.rest}
+        select = select_of(file_columns(connection, source), self.rest)
         connection.register(_CHOSEN, pa.table({_PLACE: positions}))
-        rows = connection.execute(
-            f"SELECT file_row_number, {select_list(self.rest, self.rest, names)}"
-            f" FROM {source} SEMI JOIN {_CHOSEN} ON file_row_number = {_PLACE}"
-        ).to_arrow_table()
-        found = rows.column(0).to_numpy()
-        if len(found) != len(positions):
-            raise RuntimeError(f"{location} has {len(found)} of {len(positions)} rows that were found in it before")
-        rest = rows.drop_columns([rows.column_names[0]]).rename_columns(self.schema.names).cast(self.schema)
-        if np.array_equal(found, positions):
-            return rest
-        order = np.argsort(found)
-        return rest.take(order[np.searchsorted(found, positions, sorter=order)])
+        found = connection.execute(
+            f"SELECT file_row_number, {select} FROM {source} SEMI JOIN {_CHOSEN} ON file_row_number = {_PLACE}"
+        )
+        yield from found.to_arrow_reader(_BATCH_ROWS)
 
-    def _joined(self, rows: pa.RecordBatch, rest: pa.Table) -> pa.RecordBatch:
+    def _joined(self, rows: pa.RecordBatch, rest: Sequence[pa.Array]) -> pa.RecordBatch:
         given = with_decimals(rows, self.decimals).columns
-        new, others = given[: len(self.changed)], given[len(self.changed) :]
-        kept = [chunked.combine_chunks() for chunked in rest.columns]
-        by_place = dict(zip(self.changed, new, strict=True))
-        left = iter(kept)
-        width = len(new) + len(kept)
-        columns = [by_place[place] if place in by_place else next(left) for place in range(width)]
-        return pa.RecordBatch.from_arrays([*columns, *others], names=[f"c{i}" for i in range(width + len(others))])
+        new = dict(zip(self.changed, given[: len(self.changed)], strict=True))
+        kept = iter([array.cast(kind) for array, kind in zip(rest, self.schema.types, strict=True)])
+        columns = [new[place] if place in new else next(kept) for place in range(len(new) + len(rest))]
+        columns += given[len(self.changed) :]
+        return pa.RecordBatch.from_arrays(columns, names=[f"c{i}" for i in range(len(columns))])
 
 
 def _by_file(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The rows of one file after another, as they come, and no more than can be held at once."""
     held: list[pa.RecordBatch] = []
-    count, current = 0, -1
+    size, current = 0, -1
     for batch in batches:
         files = batch.column(-_CONTROLS).to_numpy()
         starts = [0, *(np.flatnonzero(np.diff(files)) + 1), len(files)] if len(files) else []
         for start, end in pairwise(starts):
-            if held and (files[start] != current or count >= ROWS_AT_ONCE):
+            if held and (files[start] != current or size >= BYTES_AT_ONCE):
                 yield current, pa.concat_batches(held)
-                held, count = [], 0
+                held, size = [], 0
             current = int(files[start])
             held.append(batch.slice(start, end - start))
-            count += int(end - start)
+            size += held[-1].nbytes
     if held:
         yield current, pa.concat_batches(held)

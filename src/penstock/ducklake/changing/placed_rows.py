@@ -30,7 +30,6 @@ from penstock.schema.embedded_columns import EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT_
 from penstock.spark.local_rows import local_frame
 from penstock.spark.projection import SqlColumn, named, projected
 from penstock.spark.workers import map_in_workers
-from penstock.storage.duckdb_sql import duckdb_quoted, select_list
 from penstock.storage.paths import is_local
 
 # To read so many values, once, takes Spark no longer than a second pass takes to begin.
@@ -38,7 +37,7 @@ FEW_VALUES = 4_000_000
 # Of more of its rows than that, a table is read faster in one pass.
 MOST_SHARE = 0.3
 _TAKEN = ("file_row_number", "_penstock")  # how names of columns begin that DuckDB would mistake for others
-_FILE_COLUMNS = "file bigint, row_id_start bigint, changed_in bigint, location string, key string, select string"
+_FILE_COLUMNS = "file bigint, row_id_start bigint, changed_in bigint, location string, key string"
 
 
 def second_pass_pays(table: TargetTable, unchanged: int, possible: Callable[[], Implication]) -> bool:
@@ -115,22 +114,17 @@ def _of_files(table: TargetTable, seal: Seal, given: DataFrame) -> DataFrame:
         FILE, ROW_ID_START, CHANGED_IN, POSITION, EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT_ID, CLAUSE, MATCHED,
     )  # fmt: skip
     schema = transfer_schema(columns, nanoseconds, others)
-    rows = map_in_workers(given, read_rows_of(schema, seal, _chosen, MATCH_COLUMNS), schema)
+    rows = map_in_workers(given, read_rows_of(schema, seal, table.scan.layout, _chosen, MATCH_COLUMNS), schema)
     shown = [*shown_columns(columns, nanoseconds), SqlColumn(ROW_ID, ROW_ID_SQL)]
     return projected(rows, [*shown, *named(FILE, POSITION, CLAUSE, MATCHED)])
 
 
 def _described(table: TargetTable, seal: Seal, touched: frozenset[int]) -> dict[int | None, tuple[object, ...]]:
     """How to read files, by their ids."""
-    layout = table.scan.layout
-    names = {column.id: duckdb_quoted(column.name) for column in layout.columns}
-    select = select_list(layout.columns, layout.columns, names, nanoseconds=layout.nanoseconds)
     return {
-        file.id: (
-            file.id, file.row_id_start, file.changed_in, file.path, seal.close(file.encryption_key, file.path), select,
-        )
+        file.id: (file.id, file.row_id_start, file.changed_in, file.path, seal.close(file.encryption_key, file.path))
         for file in _files(table, touched)
-    }  # fmt: skip
+    }
 
 
 def _files(table: TargetTable, touched: frozenset[int]) -> Iterator[DataFile]:

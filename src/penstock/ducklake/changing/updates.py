@@ -16,7 +16,6 @@ from penstock.ducklake.changing.completed_rows import completion_of
 from penstock.ducklake.changing.completion import Completion
 from penstock.ducklake.changing.target_rows import ROW, TargetRows, target_rows
 from penstock.ducklake.changing.target_table import TargetTable
-from penstock.ducklake.reading.table_scan import TableContents
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing.inserts import note_files, stage_written
 from penstock.ducklake.writing.write_target import plain_job, write_job_for
@@ -27,25 +26,22 @@ from penstock.spark.arrow_transfer import with_decimals_as_longs
 from penstock.spark.column_assignment import assigned_values
 from penstock.spark.jvm import optimized_filter_text
 from penstock.spark.kept_rows import Keep, row_keeper
-from penstock.spark.write_job import WriteJob, has_at_most, in_few_tasks, run_write_job
+from penstock.spark.write_job import WriteJob, has_at_most, in_few_tasks, run_write_job, stays_in_place
 from penstock.storage.parquet import check_writable
 
-_MOST_HELD = 1000  # rows that come to the driver to be put together
+_MOST_HELD = 100  # rows that come to the driver to be put together
 
 
 def update(
     transaction: Transaction, table: TargetTable, values: dict[str, SparkColumn], where: SparkColumn | None
 ) -> None:
     """Give columns of some rows new values. The rows keep their row ids."""
-
-    def new_rows(contents: TableContents) -> _NewRows:
-        return _new_rows(table, contents, values, where)
-
-    rows = new_rows(table.contents)
+    rows = _new_rows(table, values, where)
     completion = _completion(transaction, table, rows.target, values, where)
     with row_keeper() as keep:
-        runs = _narrow_runs(transaction, table, new_rows, completion) if completion else []
-        _apply(transaction, table, runs or _runs(transaction, table, rows.whole, CONTROL_COLUMNS), keep)
+        narrow = _narrow_run(table, rows, completion) if completion else None
+        runs = [narrow] if narrow else _runs(transaction, table, rows.whole, CONTROL_COLUMNS)
+        _apply(transaction, table, runs, keep)
 
 
 @dataclass(frozen=True)
@@ -67,10 +63,8 @@ class _NewRows:
         return self.frame.select(*chosen, ROW, *deletes.control_columns(written=True))
 
 
-def _new_rows(
-    table: TargetTable, contents: TableContents, values: dict[str, SparkColumn], where: SparkColumn | None
-) -> _NewRows:
-    rows = target_rows(table.scan, contents)
+def _new_rows(table: TargetTable, values: dict[str, SparkColumn], where: SparkColumn | None) -> _NewRows:
+    rows = target_rows(table.scan, table.contents)
     chosen = rows.named if where is None else rows.named.where(where)
     chosen.select(*values.values())  # errors of names come first
     assigned = assigned_values(rows.frame, table.target.columns, rows.with_new(values))
@@ -96,26 +90,19 @@ def _completion(
     return completion_of(table, rows.untouched_by(values), possible)
 
 
-def _narrow_runs(
-    transaction: Transaction,
-    table: TargetTable,
-    new_rows: Callable[[TableContents], _NewRows],
-    completion: Completion,
-) -> list[Run]:
-    """The jobs that write rows anew where a completion completes those of files; none where Spark is to move them."""
-    contents, job = table.contents, plain_job(table.target, "auto", row_ids=True)
+def _narrow_run(table: TargetTable, rows: _NewRows, completion: Completion) -> Run | None:
+    """The job that writes rows which a completion completes; None where Spark moves them, or makes more of them."""
+    job = plain_job(table.target, "auto", row_ids=True)
     if job is None:
-        return []
-    carried, decimals = with_decimals_as_longs(new_rows(replace(contents, inlined=())).only(completion.changed))
+        return None
+    carried, decimals = with_decimals_as_longs(rows.only(completion.changed))
+    if not stays_in_place(carried):
+        return None
     spread = in_few_tasks(carried, job.plan.options.target_file_size, partitioned=bool(job.keys))
     if spread is None:
-        return []
+        return None
     in_one_go = table.has_places_at_hand and has_at_most(spread, _MOST_HELD // max(1, job.held_rows))
-    of_files = Run(job, spread, replace(completion, decimals=decimals), in_one_go)
-    if not contents.inlined:
-        return [of_files]
-    of_catalog = new_rows(replace(contents, groups=())).whole
-    return [of_files, *_runs(transaction, table, of_catalog, CONTROL_COLUMNS)]
+    return Run(job, spread, replace(completion, decimals=decimals), in_one_go)
 
 
 def rewrite_found(

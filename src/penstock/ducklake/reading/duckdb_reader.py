@@ -18,6 +18,7 @@ from penstock.ducklake.reading.duckdb_rows import in_spark_arrow_types
 from penstock.schema.embedded_columns import EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT_ID
 from penstock.storage.duckdb_files import connect_duckdb, read_parquet
 from penstock.storage.duckdb_sql import duckdb_quoted, select_list
+from penstock.storage.file_columns import FileColumns, file_columns, select_of
 
 DUCKDB_FILE = (
     T.StructType()
@@ -45,18 +46,22 @@ def duckdb_file(file: DataFile, layout: ColumnLayout, seal: Seal) -> tuple[objec
 def read_rows(schema: T.StructType, seal: Seal) -> Reader:
     """A reader of rows: `v0, v1, ...`, file, row id start, changed in, position, embedded row id and snapshot id."""
 
-    return _reader(schema, seal, _rows)
+    return _reader(schema, seal, lambda columns, job: _rows(columns, job, job["select"]))
 
 
-def read_rows_of(schema: T.StructType, seal: Seal, chosen: Callable[[Job], pa.Table], others: Sequence[str]) -> Reader:
+def read_rows_of(
+    schema: T.StructType, seal: Seal, layout: ColumnLayout, chosen: Callable[[Job], pa.Table], others: Sequence[str]
+) -> Reader:
     """A reader of some rows, as `read_rows` has them, then other columns of theirs: the `chosen` ones of each file.
 
     The first column of these is a row's position, and `others` are the rest; no column of the table has such a name.
+    Files have the names of the table's columns, and may lack those that were added in the snapshot of the file.
     """
     place, *rest = others
+    shown, nanoseconds = layout.columns, layout.nanoseconds
 
-    def rows(columns: set[str], job: Job) -> str:
-        return ", ".join([_rows(columns, job), *rest])
+    def rows(columns: FileColumns, job: Job) -> str:
+        return ", ".join([_rows(columns, job, select_of(columns, shown, nanoseconds=nanoseconds)), *rest])
 
     def source(connection: duckdb.DuckDBPyConnection, job: Job, file: str) -> str:
         connection.register(_CHOSEN, chosen(job))
@@ -68,21 +73,21 @@ def read_rows_of(schema: T.StructType, seal: Seal, chosen: Callable[[Job], pa.Ta
 def read_positions(schema: T.StructType, seal: Seal) -> Reader:
     """A reader of delete files: file, position and snapshot of the rows that they delete up to a snapshot."""
 
-    def positions(columns: set[str], job: Job) -> str:
+    def positions(columns: FileColumns, job: Job) -> str:
         begin = _bigint(job["begin"])
         deleted_in = f"coalesce({EMBEDDED_SNAPSHOT_ID}, {begin})" if EMBEDDED_SNAPSHOT_ID in columns else begin
         return f"{_bigint(job['file'])}, pos, {deleted_in}"
 
-    def where(columns: set[str], job: Job) -> str:
+    def where(columns: FileColumns, job: Job) -> str:
         return f"coalesce({EMBEDDED_SNAPSHOT_ID}, 0) <= {job['last']}" if EMBEDDED_SNAPSHOT_ID in columns else "true"
 
     return _reader(schema, seal, positions, where)
 
 
-def _rows(columns: set[str], job: Job) -> str:
+def _rows(columns: FileColumns, job: Job, select: str) -> str:
     embedded = [name if name in columns else "CAST(NULL AS BIGINT)" for name in (EMBEDDED_ROW_ID, EMBEDDED_SNAPSHOT_ID)]
     constants = ", ".join(_bigint(job[name]) for name in ("file", "row_id_start", "changed_in"))
-    return f"{job['select']}, {constants}, file_row_number, {', '.join(embedded)}"
+    return f"{select}, {constants}, file_row_number, {', '.join(embedded)}"
 
 
 def _bigint(value: int | None) -> str:
@@ -92,8 +97,8 @@ def _bigint(value: int | None) -> str:
 def _reader(
     schema: T.StructType,
     seal: Seal,
-    select: Callable[[set[str], Job], str],
-    where: Callable[[set[str], Job], str] = lambda columns, job: "true",
+    select: Callable[[FileColumns, Job], str],
+    where: Callable[[FileColumns, Job], str] = lambda columns, job: "true",
     source: Callable[[duckdb.DuckDBPyConnection, Job, str], str] = lambda connection, job, file: file,
 ) -> Reader:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -101,7 +106,7 @@ def _reader(
         for batch in batches:
             for job in batch.to_pylist():
                 file = read_parquet(connection, job["location"], seal.open(job["key"], job["location"]))
-                columns = {row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {file}").fetchall()}
+                columns = file_columns(connection, file)
                 rows_of = source(connection, job, file)
                 sql = f"SELECT {select(columns, job)} FROM {rows_of} WHERE {where(columns, job)}"
                 for rows in connection.execute(sql).to_arrow_reader(_BATCH_ROWS):
