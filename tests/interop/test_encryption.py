@@ -54,3 +54,15 @@ def test_flushed_and_merged_encrypted_files(file_catalog: Catalog, spark: SparkS
             "DELETE FROM t WHERE id IN (4, 20)",
         )
     assert_same_tables(file_catalog, spark, "t")
+
+
+def test_a_column_by_the_name_of_what_sql_calls_an_item(file_catalog: Catalog, spark: SparkSession) -> None:
+    """DuckDB takes the name for the column; of encrypted files, and of rows that the catalog keeps."""
+    with file_catalog.build(encrypted=True, data_inlining_row_limit=2) as reference:
+        reference.execute(
+            "CREATE TABLE t (id BIGINT, e STRUCT(key VARCHAR, value UUID), m MAP(VARCHAR, UUID), l UTINYINT[])",
+            "INSERT INTO t SELECT i, {'key': 'K', 'value': '00000000-0000-0000-0000-000000000000'::UUID},"
+            " MAP {'a': '11111111-1111-1111-1111-111111111111'::UUID}, [1, NULL, 255] FROM range(20) s(i)",
+            "INSERT INTO t SELECT 99, e, m, l FROM t WHERE id = 3",
+        )
+    assert_same_tables(file_catalog, spark, "t")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.ducklake.changing import completion as completing
@@ -55,6 +55,7 @@ def batch_of(rows: list[tuple[int, int]]) -> pa.RecordBatch:
 PLACES = st.one_of(st.tuples(st.sampled_from([1, 2]), st.integers(0, ROWS - 1)), st.just((7, 0)))
 
 
+@settings(deadline=None)
 @given(rows=st.lists(PLACES, unique=True, max_size=60), cut=st.integers(1, 20), most=st.integers(1, 4000))
 def test_rows_get_the_rest_of_their_own(
     files: dict[int, str], rows: list[tuple[int, int]], cut: int, most: int
