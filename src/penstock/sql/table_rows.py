@@ -55,10 +55,10 @@ class TableRows:
         return self._lake._attachment.in_transaction
 
     def rows(self, handle: str, pin: str, row_ids: bool) -> Any:
-        """The optimized plan of a table's rows: the rule that asks is in the midst of the optimizer."""
+        """The analyzed plan of a table's rows."""
         at = json.loads(handle)["at"]
         version = json.loads(pin)["version"] if at is None else at
-        return query_execution(self._table(handle).read(version=version, row_ids=row_ids)).optimizedPlan()
+        return query_execution(self._table(handle).read(version=version, row_ids=row_ids)).analyzed()
 
     def statistics(self, handle: str) -> str:
         """The size of a table: its rows, and the bytes of its files."""
@@ -124,8 +124,8 @@ class TableRows:
         return json.dumps({"schema": frame.schema.json(), "handle": handle, "row_ids": row_ids})
 
     def changed_rows(self, handle: str) -> Any:
-        """The plan of what CHANGES shows."""
-        return query_execution(self._changes(handle)[0]).optimizedPlan()
+        """The analyzed plan of what CHANGES shows."""
+        return query_execution(self._changes(handle)[0]).analyzed()
 
     def _changes(self, handle: str) -> tuple[DataFrame, bool]:
         """The feed with the columns that Spark's CHANGES has, and whether DuckLake's row id is among them."""

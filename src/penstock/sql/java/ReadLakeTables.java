@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.Function1;
 import scala.Option;
@@ -59,6 +60,12 @@ public class ReadLakeTables extends Rule {
     }
   }
 
+  /** An analyzed plan as the optimizer has it after its first rules; the others are on their way to it. */
+  private static LogicalPlan finished(LogicalPlan plan) {
+    SparkSession session = (SparkSession) org.apache.spark.sql.SparkSession.active();
+    return (LogicalPlan) ((Rule) session.sessionState().optimizer().FinishAnalysis()).apply((TreeNode) plan);
+  }
+
   /** The relation with its rows; `plan` has the columns by their names, in any order. */
   static LogicalPlan with(DataSourceV2Relation relation, LogicalPlan plan) {
     Seq wanted = relation.output();
@@ -99,7 +106,7 @@ public class ReadLakeTables extends Rule {
         throw Lakes.raised(new LakeException("", "what a transaction sees of " + relation.table().name()
             + " cannot be cached: all threads share Spark's cache; cache it after the transaction"));
       }
-      return with(relation, (LogicalPlan) table.rows(pin, hasRowIds(relation)));
+      return with(relation, finished((LogicalPlan) table.rows(pin, hasRowIds(relation))));
     }
   }
 }
