@@ -17,7 +17,7 @@ from penstock.spark.releases import has_views_of_catalogs
 from penstock.sql.names import NoSuchSchemaError
 
 _SOURCES = (
-    "Lakes", "LakeException", "Values", "LakeRows", "LakeTable", "ReadLakeTables", "PinnedQuery", "Statement",
+    "Lakes", "LakeException", "Values", "LakeRows", "LakeTable", "ScanCopy", "KeptPlans", "ReadLakeTables", "PinnedQuery", "Statement",
     "StatementNames", "LakeCache", "ChangeLakeTables", "LakeProcedure", "TableChanges", "LakeCatalog",
     "LakeMacros", "LakeNames", "Installation",
 )  # fmt: skip

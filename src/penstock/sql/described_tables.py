@@ -14,7 +14,8 @@ from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog import objects
 from penstock.ducklake.model.column_defaults import has_default
 from penstock.ducklake.model.objects import SortKey, TableInfo
-from penstock.ducklake.reading.table_scan import table_scan
+from penstock.ducklake.reading.column_layout import shown_schema
+from penstock.ducklake.reading.row_conversion import Reading
 from penstock.ducklake.transaction import Shown
 from penstock.ducklake.writing.insert_defaults import default_expression
 from penstock.errors import UnsupportedError
@@ -40,9 +41,9 @@ def described(attachment: Attachment, shown: Shown, info: TableInfo, handle: Map
         columns = objects.columns_at(objects.column_versions(shown.database, info.id), shown.at)
         comments = objects.column_comments(shown.database, shown.at, info.id)
         spec = objects.current_partition_spec(shown.database, shown.at, info.id)
-        schema = table_scan(attachment, shown, info).schema
         properties = _properties(attachment, shown, info)
-    zone = session_time_zone(attachment.spark)
+    schema = shown_schema(columns, Reading())
+    zone = session_time_zone(attachment.spark) if any(map(has_default, columns)) else ""
     fields = [_field(f, c, comments.get(c.id), zone) for f, c in zip(schema, columns, strict=True)]
     return json.dumps(
         {

@@ -48,7 +48,10 @@ class TableRows:
     def pin(self) -> str:
         """What all tables of a query are read at: a snapshot, or this thread's transaction."""
         attachment = self._lake._attachment
-        return json.dumps({"version": None if attachment.in_transaction else attachment.current_snapshot().id})
+        if attachment.in_transaction:
+            return json.dumps({"version": None})
+        snapshot = attachment.current_snapshot()
+        return json.dumps({"version": snapshot.id, "time": str(snapshot.time)})
 
     def in_transaction(self) -> bool:
         """Whether the caller is inside a transaction."""

@@ -84,9 +84,9 @@ public class FollowFilters extends Rule {
 
   private static Seq columns(AttributeSet needed) { return needed == null ? null : needed.toSeq(); }
 
-  /** A chain of filters and projections over a map, its index told of both; anything else as it is. */
+  /** A chain of filters and projections over files or over a map, its index told of both; anything else as it is. */
   private static LogicalPlan informed(LogicalPlan top) {
-    if (!isLink(top)) return top;
+    if (!isLink(top) && CatalogFileIndex.of(top) == null) return top;
     Lead own = lead(top);
     if (own == null || own.index.isFollower()) return top;
     return (LogicalPlan) top.transformUp(new Given(own, false));

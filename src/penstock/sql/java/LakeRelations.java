@@ -200,5 +200,6 @@ public class LakeRelations extends LakeCatalog implements RelationCatalog {
     public Object rows(String pin, boolean rowIds) {
       return Lakes.answer(lake, new Object[] {"changed_rows", about.get("handle")});
     }
+    public boolean isSettled(String pin) { return false; }
   }
 }

@@ -47,6 +47,7 @@ public class LakeTable
     implements SupportsRead, SupportsWrite, SupportsMetadataColumns, SupportsPartitionManagement, TruncatableTable,
         LakeRows {
   public static final String ROW_ID = "rowid";
+  private static final List HANDLE = Arrays.asList(new Object[] {"schema", "name", "at", "seen"});
   private final String lake;
   private final String catalog;
   private final Identifier identifier;
@@ -58,7 +59,7 @@ public class LakeTable
     this.catalog = catalog;
     this.identifier = identifier;
     this.about = about;
-    this.schema = (StructType) DataType.fromJson((String) about.get("schema"));
+    this.schema = Lakes.schema((String) about.get("schema"));
   }
 
   public String lake() { return lake; }
@@ -207,6 +208,12 @@ public class LakeTable
 
   public Object rows(String pin, boolean rowIds) {
     return answer("rows", new Object[] {pin, Boolean.valueOf(rowIds)});
+  }
+
+  /** Not where a handle tells more than what table it is: of another snapshot, or of a statement that goes on. */
+  public boolean isSettled(String pin) {
+    Map handle = Lakes.map(handle());
+    return Lakes.map(pin).get("version") != null && handle.get("at") == null && HANDLE.containsAll(handle.keySet());
   }
 
   /** A table that appears with its rows, in one snapshot: CREATE TABLE AS SELECT, REPLACE TABLE. */

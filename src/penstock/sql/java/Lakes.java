@@ -8,6 +8,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.Platform;
 import scala.collection.immutable.Seq;
 
@@ -23,11 +25,13 @@ public final class Lakes {
   // Threads inherit it: that in which Spark serves toPandas is not the caller's.
   private static final InheritableThreadLocal WORK = new InheritableThreadLocal(); // Map of lake and transaction
   private static final ObjectMapper JSON = new ObjectMapper();
+  private static final Map SCHEMAS = java.util.Collections.synchronizedMap(new Latest());
 
   public static void register(String id, Function lake) { LAKES.put(id, lake); }
 
   public static void forget(String id) {
     LAKES.remove(id);
+    KeptPlans.forget(id);
     NAMES.values().removeAll(java.util.Collections.singleton(id));
   }
 
@@ -86,6 +90,13 @@ public final class Lakes {
   static Map map(Object json) { return (Map) read(json, Map.class); }
   static List list(Object json) { return (List) read(json, List.class); }
 
+  /** A schema from its JSON. Spark takes a millisecond to read one, and asks for a table twice in each query. */
+  static StructType schema(String json) {
+    StructType known = (StructType) SCHEMAS.get(json);
+    if (known == null) SCHEMAS.put(json, known = (StructType) DataType.fromJson(json));
+    return known;
+  }
+
   private static Object read(Object json, Class kind) {
     try {
       return JSON.readValue((String) json, kind);
@@ -100,6 +111,12 @@ public final class Lakes {
     } catch (IOException e) {
       throw new IllegalStateException(e);
     }
+  }
+
+  /** A map that forgets what was used long ago. */
+  static class Latest extends java.util.LinkedHashMap {
+    Latest() { super(16, 0.75f, true); }
+    protected boolean removeEldestEntry(Map.Entry eldest) { return size() > 256; }
   }
 
   static Seq seq(List list) { return scala.jdk.javaapi.CollectionConverters.asScala(list).toSeq(); }

@@ -2,6 +2,7 @@ package penstock.sql;
 
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.WeakHashMap;
 import org.apache.spark.sql.catalyst.QueryPlanningTracker;
@@ -66,22 +67,43 @@ public class ReadLakeTables extends Rule {
     return (LogicalPlan) ((Rule) session.sessionState().optimizer().FinishAnalysis()).apply((TreeNode) plan);
   }
 
+  private static LogicalPlan rows(LakeRows table, String pin, boolean rowIds) {
+    List key = table.isSettled(pin) ? KeptPlans.key((LakeTable) table, pin, rowIds) : null;
+    LogicalPlan kept = key == null ? null : KeptPlans.of(key);
+    if (kept != null) return kept;
+    Object settings = KeptPlans.settings(org.apache.spark.sql.SparkSession.active());
+    LogicalPlan made = finished((LogicalPlan) table.rows(pin, rowIds));
+    if (key != null) KeptPlans.keep(key, made, settings);
+    return made;
+  }
+
   /** The relation with its rows; `plan` has the columns by their names, in any order. */
   static LogicalPlan with(DataSourceV2Relation relation, LogicalPlan plan) {
     Seq wanted = relation.output();
-    Seq none = (Seq) scala.collection.immutable.Nil$.MODULE$;
+    boolean scan = ScanCopy.files(plan) != null;
+    HashMap ids = new HashMap();
     ArrayList columns = new ArrayList();
     for (int i = 0; i < wanted.size(); i++) {
       AttributeReference column = (AttributeReference) wanted.apply(i);
-      Attribute found = named(plan.output(), column.name());
-      if (found == null || !found.dataType().sameType(column.dataType())) {
-        String message = "column " + column.name() + " of " + relation.table().name()
-            + " was changed since the query was made; make it again";
-        throw Lakes.raised(new LakeException("", message));
-      }
-      columns.add(new Alias(found, column.name(), column.exprId(), none, Option.apply(column.metadata()), none));
+      Attribute found = found(relation, column, plan.output());
+      ids.put(found.exprId(), column.exprId());
+      columns.add(scan ? (Object) found.withExprId(column.exprId()) : alias(found, column));
     }
-    return new Project(Lakes.seq(columns), plan);
+    LogicalPlan rows = scan ? ScanCopy.of(plan, ids) : plan;
+    return scan && rows.output().equals(Lakes.seq(columns)) ? rows : new Project(Lakes.seq(columns), rows);
+  }
+
+  private static Attribute found(DataSourceV2Relation relation, AttributeReference column, Seq output) {
+    Attribute found = named(output, column.name());
+    if (found != null && found.dataType().sameType(column.dataType())) return found;
+    String message = "column " + column.name() + " of " + relation.table().name()
+        + " was changed since the query was made; make it again";
+    throw Lakes.raised(new LakeException("", message));
+  }
+
+  private static Alias alias(Attribute found, AttributeReference column) {
+    Seq none = (Seq) scala.collection.immutable.Nil$.MODULE$;
+    return new Alias(found, column.name(), column.exprId(), none, Option.apply(column.metadata()), none);
   }
 
   static boolean hasRowIds(DataSourceV2Relation relation) { return named(relation.output(), LakeTable.ROW_ID) != null; }
@@ -106,7 +128,7 @@ public class ReadLakeTables extends Rule {
         throw Lakes.raised(new LakeException("", "what a transaction sees of " + relation.table().name()
             + " cannot be cached: all threads share Spark's cache; cache it after the transaction"));
       }
-      return with(relation, finished((LogicalPlan) table.rows(pin, hasRowIds(relation))));
+      return with(relation, rows(table, pin, hasRowIds(relation)));
     }
   }
 }
