@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from base64 import b64decode
 from collections.abc import Iterator
 
 from pyspark.sql import DataFrame
@@ -23,7 +24,7 @@ def found_rows(frame: DataFrame) -> list[tuple[int | None, bytes]]:
     spark = frame.sparkSession
     add_to_executors(spark, *_SOURCES)
     told = new_object(spark, "penstock.FoundRows", _SOURCES).find(query_execution(frame))
-    return [place for each in told for place in _places(bytes(each))]
+    return list(_places(b64decode(told)))
 
 
 def _places(told: bytes) -> Iterator[tuple[int | None, bytes]]:

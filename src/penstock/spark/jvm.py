@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -159,13 +159,22 @@ def _of_plan(frame: DataFrame, session: Any, plan: Any) -> DataFrame:
     return ClassicDataFrame(datasets.ofRows(session, plan), frame.sparkSession)
 
 
-def qualified(frame: DataFrame, name: str) -> DataFrame:
-    """A DataFrame by a name, as `alias`; and by a longer one, `_penstock_statement.NAME`, which nothing else has."""
+def qualified(frame: DataFrame, name: str, columns: Sequence[tuple[str, int]] | None = None) -> DataFrame:
+    """A DataFrame by a name, as `alias`; and by a longer one, `_penstock_statement.NAME`, which nothing else has.
+
+    If given, its columns are those at places, under other names.
+    """
     spark = frame.sparkSession
-    qualifier = spark._jvm.PythonUtils.toSeq([STATEMENT])  # type: ignore[union-attr]
-    identifier = java_class(spark, f"{_CATALYST}.AliasIdentifier")(name, qualifier)
-    plan = query_execution(frame).analyzed()
-    return frame_of_plan(frame, java_class(spark, f"{_CATALYST}.plans.logical.SubqueryAlias")(identifier, plan))
+    placed = None if columns is None else json.dumps(columns)
+    return ClassicDataFrame(frames(spark).qualified(frame._jdf, name, STATEMENT, placed), spark)
+
+
+def compares_columns(filtered: DataFrame) -> bool:
+    """Whether the condition that rows were just filtered by compares a column with something.
+
+    If not, `optimized_filter_text` says nothing of it.
+    """
+    return bool(frames(filtered.sparkSession).comparesColumns(filtered._jdf))
 
 
 def query_execution(frame: DataFrame) -> Any:

@@ -204,7 +204,7 @@ def _gathered_here(told: Sequence[Row], gather: GatherJob) -> Written:
 
 
 def find_rows(frame: DataFrame) -> ChangeResult:
-    """Find rows of which the `CONTROL_COLUMNS` are given, in one job: the positions of all of them are little."""
+    """Find rows by their files and positions, in one job: the positions of all of them are little."""
     with interruptible_job(frame.sparkSession):
         places = found_rows(frame.select(FILE, POSITION))
     touched = frozenset(file for file, _ in places if file is not None)

@@ -23,6 +23,7 @@ from penstock.ducklake.reading.scan_columns import FILE
 from penstock.ducklake.transaction import Transaction
 from penstock.errors import ConflictError
 from penstock.spark.expressions import has_subquery
+from penstock.spark.jvm import compares_columns
 from penstock.spark.kept_rows import row_keeper
 
 
@@ -56,12 +57,13 @@ def removal_where(transaction: Transaction, table: TargetTable, where: SparkColu
     scan, contents = table.scan, table.contents
     found = target_rows(scan, contents)
     named = found.named
-    asks_others = has_subquery(named.where(where))
-    whole = frozenset[int]() if asks_others else files_covered_whole(scan, contents, named, where)
+    checked = named.where(where)
+    may_cover = not has_subquery(checked) and compares_columns(checked)
+    whole = files_covered_whole(scan, contents, named, where) if may_cover else frozenset[int]()
     rows = found.frame.where(where)
     if whole:
         rows = rows.where(F.col(FILE).isNull() | ~F.col(FILE).isin(*whole))
-    return removal_of_rows(transaction, table, rows.select(*control_columns()), whole)
+    return removal_of_rows(transaction, table, rows, whole)
 
 
 def control_columns(written: bool = False) -> list[SparkColumn]:
@@ -73,11 +75,11 @@ def control_columns(written: bool = False) -> list[SparkColumn]:
 def removal_of_rows(
     transaction: Transaction, table: TargetTable, rows: DataFrame, whole_files: frozenset[int] = frozenset()
 ) -> Removal:
-    """The removal of rows of which the `CONTROL_COLUMNS` are given: finds them, and writes their delete files."""
+    """The removal of rows by their files and positions: finds them, and writes their delete files."""
     if table.has_places_at_hand:
         return removal_of_changed(transaction, table, find_rows(rows), whole_files)
     with row_keeper() as keep:
-        changed = change_rows(rows, None, table.target.info.path, keep)
+        changed = change_rows(rows.select(*control_columns()), None, table.target.info.path, keep)
         return removal_of_changed(transaction, table, changed, whole_files)
 
 

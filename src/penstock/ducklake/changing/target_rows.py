@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
@@ -39,7 +40,7 @@ class TargetRows:
     frame: DataFrame
     columns: tuple[Column, ...]
 
-    @property
+    @cached_property
     def named(self) -> DataFrame:
         """An empty frame with what conditions and values may name, so that Spark's errors tell of nothing else."""
         own = [T.StructField(ROW_ID, T.LongType())] if has_row_id(self.columns) else []
@@ -48,10 +49,11 @@ class TargetRows:
 
     def unchanged(self) -> list[SparkColumn]:
         """The values of the columns as they are."""
-        return [
-            F.col(_full(i) if has_nanoseconds(column) else f"{TARGET_NAME}.{spark_quoted(column.name)}")
-            for i, column in enumerate(self.columns)
-        ]
+        return [self._unchanged(place) for place in range(len(self.columns))]
+
+    def _unchanged(self, place: int) -> SparkColumn:
+        column = self.columns[place]
+        return F.col(_full(place) if has_nanoseconds(column) else f"{TARGET_NAME}.{spark_quoted(column.name)}")
 
     def unchanged_by(self, assignments: Sequence[Mapping[str, SparkColumn]]) -> list[Column]:
         """The columns that some of the assignments do not set whole, so that their values must be read."""
@@ -67,20 +69,23 @@ class TargetRows:
         top, *below = _found(self.columns, path)
         return None if below else top
 
-    def with_new(self, given: dict[str, SparkColumn]) -> list[SparkColumn]:
-        """The values of the columns, with new ones put in. Names are columns, or paths to fields of structs."""
-        values = self.unchanged()
-        seen: set[str] = set()
+    def with_new(self, given: Mapping[str, SparkColumn], places: Sequence[int] | None = None) -> list[SparkColumn]:
+        """The values of all columns, or of those at places, with new ones put in.
+
+        Names are columns, or paths to fields of structs.
+        """
+        values: dict[int, SparkColumn] = {}
         for path, value in given.items():
             top, *below = _found(self.columns, path)
-            if top.name in seen and not below:
+            place = self.columns.index(top)
+            if place in values and not below:
                 raise InvalidError(f"column {top.name} is set twice; set it once")
-            seen.add(top.name)
-            position = self.columns.index(top)
             if below:
-                value = values[position].withField(".".join(spark_quoted(item.name) for item in below), value)
-            values[position] = value
-        return values
+                whole = values[place] if place in values else self._unchanged(place)
+                value = whole.withField(".".join(spark_quoted(item.name) for item in below), value)
+            values[place] = value
+        chosen = range(len(self.columns)) if places is None else places
+        return [values[place] if place in values else self._unchanged(place) for place in chosen]
 
 
 def target_rows(scan: TableScan, contents: TableContents) -> TargetRows:
@@ -91,15 +96,15 @@ def target_rows(scan: TableScan, contents: TableContents) -> TargetRows:
 def as_target_rows(scan: TableScan, rows: DataFrame, others: Sequence[str] = ()) -> TargetRows:
     """Rows as such a scan gives them, with other columns behind."""
     columns = scan.layout.columns
-    names = [column.name for column in columns]
-    frame = rows.toDF(*names, ROW, FILE, POSITION, *others)
+    names = [*(column.name for column in columns), ROW, FILE, POSITION, *others]
     if scan.layout.nanoseconds:
         shown = [SqlColumn(column.name, _CUT.shown(column, spark_quoted(column.name))) for column in columns]
         full = [SqlColumn(_full(i), spark_quoted(c.name)) for i, c in enumerate(columns) if has_nanoseconds(c)]
-        frame = projected(frame, [*shown, *named(ROW, FILE, POSITION, *others), *full])
-    if has_row_id(columns):
-        frame = frame.withColumn(ROW_ID, F.col(ROW))
-    return TargetRows(qualified(frame, TARGET_NAME), columns)
+        rows = projected(rows.toDF(*names), [*shown, *named(ROW, FILE, POSITION, *others), *full])
+        names += [item.name for item in full]
+    placed = [(name, place) for place, name in enumerate(names)]
+    own = [(ROW_ID, len(columns))] if has_row_id(columns) else []
+    return TargetRows(qualified(rows, TARGET_NAME, [*placed, *own]), columns)
 
 
 def has_row_id(columns: Sequence[Column]) -> bool:

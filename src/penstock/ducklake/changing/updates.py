@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column as SparkColumn
@@ -22,9 +22,10 @@ from penstock.ducklake.writing.write_target import plain_job, write_job_for
 from penstock.errors import ConflictError
 from penstock.predicates import implied_by
 from penstock.predicates.implication import Implication
+from penstock.schema.columns import Column
 from penstock.spark.arrow_transfer import with_decimals_as_longs
 from penstock.spark.column_assignment import assigned_values
-from penstock.spark.jvm import optimized_filter_text
+from penstock.spark.jvm import compares_columns, optimized_filter_text
 from penstock.spark.kept_rows import Keep, row_keeper
 from penstock.spark.write_job import WriteJob, has_at_most, in_few_tasks, run_write_job, stays_in_place
 from penstock.storage.parquet import check_writable
@@ -37,7 +38,7 @@ def update(
 ) -> None:
     """Give columns of some rows new values. The rows keep their row ids."""
     rows = _new_rows(table, values, where)
-    completion = _completion(transaction, table, rows.target, values, where)
+    completion = _completion(transaction, table, rows, where)
     with row_keeper() as keep:
         narrow = _narrow_run(table, rows, completion) if completion else None
         runs = [narrow] if narrow else _runs(transaction, table, rows.whole, CONTROL_COLUMNS)
@@ -46,48 +47,52 @@ def update(
 
 @dataclass(frozen=True)
 class _NewRows:
-    """Rows that are to be written anew, and the new values of all columns."""
+    """Rows that are to be written anew, and the new values of some columns.
+
+    `checked` are no rows with the names that users know, filtered as the rows are.
+    """
 
     target: TargetRows
     frame: DataFrame
-    values: list[SparkColumn]
+    checked: DataFrame
+    columns: Sequence[Column]
+    given: dict[str, SparkColumn]
 
     @property
     def whole(self) -> DataFrame:
         """All columns, ROW and the `CONTROL_COLUMNS`."""
-        return self.only(range(len(self.values)))
+        return self.only(range(len(self.columns)))
 
-    def only(self, places: Iterable[int]) -> DataFrame:
+    def only(self, places: Sequence[int]) -> DataFrame:
         """Some of the columns, ROW and the `CONTROL_COLUMNS`."""
-        chosen = [self.values[place] for place in places]
+        columns = [self.columns[place] for place in places]
+        values = assigned_values(self.target.frame, columns, self.target.with_new(self.given, places))
+        chosen = [value.alias(f"v{place}") for place, value in zip(places, values, strict=True)]
         return self.frame.select(*chosen, ROW, *deletes.control_columns(written=True))
 
 
 def _new_rows(table: TargetTable, values: dict[str, SparkColumn], where: SparkColumn | None) -> _NewRows:
     rows = target_rows(table.scan, table.contents)
-    chosen = rows.named if where is None else rows.named.where(where)
-    chosen.select(*values.values())  # errors of names come first
-    assigned = assigned_values(rows.frame, table.target.columns, rows.with_new(values))
-    frame = rows.frame if where is None else rows.frame.where(where)
-    return _NewRows(rows, frame, [value.alias(f"v{i}") for i, value in enumerate(assigned)])
+    checked = rows.named if where is None else rows.named.where(where)
+    checked.select(*values.values())  # errors of names come first
+    chosen = rows.frame if where is None else rows.frame.where(where)
+    return _NewRows(rows, chosen, checked, table.target.columns, values)
 
 
 def _completion(
-    transaction: Transaction,
-    table: TargetTable,
-    rows: TargetRows,
-    values: dict[str, SparkColumn],
-    where: SparkColumn | None,
+    transaction: Transaction, table: TargetTable, rows: _NewRows, where: SparkColumn | None
 ) -> Completion | None:
     """What reads the columns of files that no value is assigned to; None where Spark does."""
 
     def possible() -> Implication:
-        filters = [] if where is None else json.loads(optimized_filter_text(rows.named, where) or "[]")
+        if where is None or not compares_columns(rows.checked):
+            return implied_by([], table.scan.layout.columns)
+        filters = json.loads(optimized_filter_text(rows.target.named, where) or "[]")
         return implied_by([json.dumps(item) for item in filters], table.scan.layout.columns)
 
     if _first_own(transaction, table) is not None:
         return None
-    return completion_of(table, rows.untouched_by(values), possible)
+    return completion_of(table, rows.target.untouched_by(rows.given), possible)
 
 
 def _narrow_run(table: TargetTable, rows: _NewRows, completion: Completion) -> Run | None:

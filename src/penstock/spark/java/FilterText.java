@@ -23,6 +23,7 @@ import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.StartsWith;
 import org.apache.spark.sql.catalyst.expressions.Year;
+import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
@@ -48,6 +49,22 @@ public class FilterText {
       out.append("]");
     }
     return out.append("]").toString();
+  }
+
+  /** Whether a column itself, or a cast of one, is compared anywhere in a condition: if not, no text of it says a thing. */
+  static boolean comparesColumns(Expression e) {
+    Seq children = e.children();
+    for (int i = 0; i < children.size(); i++) {
+      Expression child = (Expression) children.apply(i);
+      if (e.dataType() instanceof BooleanType && isColumn(child) || comparesColumns(child)) return true;
+    }
+    return isColumn(e) && e.dataType() instanceof BooleanType;
+  }
+
+  private static boolean isColumn(Expression e) {
+    Expression at = e;
+    while (at instanceof Cast || at instanceof Year || at instanceof GetStructField) at = (Expression) at.children().apply(0);
+    return at instanceof AttributeReference;
   }
 
   /** One expression. */

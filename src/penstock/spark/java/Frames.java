@@ -13,9 +13,12 @@ import java.util.Map;
 import java.util.function.Function;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.sql.catalyst.AliasIdentifier;
 import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.arrow.ArrowConverters$;
@@ -53,6 +56,20 @@ public class Frames {
     LogicalPlan plan = rows.queryExecution().analyzed();
     LogicalPlan shown = Projection.over(plan, (List) read(columns, List.class), session.sessionState().conf());
     return shown == plan ? rows : Dataset.ofRows(session, shown);
+  }
+
+  /** Rows by a name and its qualifier, with columns [[name, place], ...], or as they are. */
+  public Dataset qualified(Dataset rows, String name, String qualifier, String columns) {
+    LogicalPlan plan = rows.queryExecution().analyzed();
+    if (columns != null) plan = Projection.placed(plan, (List) read(columns, List.class));
+    Seq over = Projection.seq(java.util.Collections.singletonList(qualifier));
+    return Dataset.ofRows(rows.sparkSession(), new SubqueryAlias(new AliasIdentifier(name, over), plan));
+  }
+
+  /** Whether the condition that rows were filtered by compares a column itself, or a cast of one. */
+  public boolean comparesColumns(Dataset filtered) {
+    LogicalPlan plan = filtered.queryExecution().analyzed();
+    return !(plan instanceof Filter) || FilterText.comparesColumns(((Filter) plan).condition());
   }
 
   /** Rows that the driver holds, as a stream of Arrow's; null where the session expects it with wider offsets. */

@@ -1,7 +1,9 @@
 package penstock;
 
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
@@ -51,6 +53,21 @@ public class Projection {
       all.add(own ? (Object) value : (Object) alias);
     }
     return same ? plan : new Project(seq(all), plan);
+  }
+
+  /** The plan with its columns at places, under names: [[name, place], ...]. */
+  static LogicalPlan placed(LogicalPlan plan, List columns) {
+    ArrayList all = new ArrayList();
+    Set seen = new HashSet();
+    for (int i = 0; i < columns.size(); i++) {
+      String name = (String) ((List) columns.get(i)).get(0);
+      Object place = ((List) columns.get(i)).get(1);
+      Attribute value = (Attribute) plan.output().apply(((Number) place).intValue());
+      boolean own = value.name().equals(name) && seen.add(place);
+      Alias alias = own ? null : new Alias(value, name, NamedExpression$.MODULE$.newExprId(), NONE, Option.empty(), NONE);
+      all.add(own ? (Object) value : (Object) alias);
+    }
+    return new Project(seq(all), plan);
   }
 
   private static SQLConf settings(SQLConf session) {
