@@ -28,7 +28,7 @@ from penstock.ducklake.transaction import Shown
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.spark.jvm import frame_of_plan, query_execution
 from penstock.spark.write_job import Distribution
-from penstock.sql.bridge import sql_class
+from penstock.sql.bridge import items_of, sql_class
 from penstock.sql.evolving_tables import EvolvingTables
 from penstock.sql.shown_objects import moment_of
 from penstock.sql.table_definitions import TableDefinitions
@@ -105,14 +105,14 @@ class TableRows:
 
     def update(self, handle: str, _: Any, values: Any, where: Any) -> None:
         """UPDATE."""
-        self._table(handle).update({path: ClassicColumn(value) for path, value in values}, _column(where))
+        self._table(handle).update(_values(values), _column(where))
 
     def merge(self, handle: str, jframe: Any, on: Any, clauses: Any) -> None:
         """MERGE INTO."""
         with self._statement(handle, jframe) as frame:
             source = frame.toDF(*(f"{SOURCE_COLUMN}{place}" for place in range(len(frame.columns))))
             merge = self._table(handle).merge(source, F.lit(True) if on is None else ClassicColumn(on))
-            for case, action, values, condition in clauses:
+            for case, action, values, condition in map(items_of, items_of(clauses)):
                 merge = _with_clause(merge, case, action, values, condition)
             merge.execute()
 
@@ -190,7 +190,7 @@ class TableRows:
         frame = ClassicDataFrame(jframe, self._lake.spark)
         query = sql_class(self._lake.spark, "PinnedQuery")
         plan = query_execution(frame).analyzed()
-        tables = list(query.tables(self._id, plan))
+        tables = [items_of(table) for table in items_of(query.tables(self._id, plan))]
         if not tables:
             return frame
         plans = [self._analyzed_rows(handle, row_ids) for handle, row_ids in tables]
@@ -201,10 +201,15 @@ class TableRows:
 
 
 def _with_clause(merge: Merge, case: Case, action: Action, values: Any, condition: Any) -> Merge:
-    given = None if values is None else {path: cast(SparkColumn, ClassicColumn(value)) for path, value in values}
+    given = None if values is None else _values(values)
     verb = getattr(merge, f"when_{case.replace(' ', '_')}_{action}")
     made: Merge = verb(_column(condition)) if action == "delete" else verb(given, _column(condition))
     return made
+
+
+def _values(values: Any) -> dict[str, SparkColumn]:
+    """New values by the paths of what they are for."""
+    return {path: cast(SparkColumn, ClassicColumn(value)) for path, value in map(items_of, items_of(values))}
 
 
 def _column(jcolumn: Any) -> SparkColumn | None:

@@ -18,12 +18,12 @@ final class KeptPlans {
   private static final String OF_STORES = "penstock."; // among a scan's options: see stores.py
   private static final Map PLANS = Collections.synchronizedMap(new Lakes.Latest());
   private final LogicalPlan plan;
-  private final HadoopFsRelation files;
+  private final SparkSession session;
   private final Object settings;
 
-  private KeptPlans(LogicalPlan plan, HadoopFsRelation files, Object settings) {
+  private KeptPlans(LogicalPlan plan, SparkSession session, Object settings) {
     this.plan = plan;
-    this.files = files;
+    this.session = session;
     this.settings = settings;
   }
 
@@ -40,14 +40,25 @@ final class KeptPlans {
 
   static LogicalPlan of(List key) {
     KeptPlans kept = (KeptPlans) PLANS.get(key);
-    return kept != null && kept.settings.equals(settings(kept.files.sparkSession())) ? kept.plan : null;
+    return kept != null && kept.settings.equals(settings(kept.session)) ? kept.plan : null;
   }
 
   /** `settings`: those of the active session before the plan was made, for another thread may change them meanwhile. */
   static void keep(List key, LogicalPlan plan, Object settings) {
-    HadoopFsRelation files = scanned(plan);
-    boolean own = files != null && files.sparkSession() == SparkSession.active();
-    if (own && settings.equals(settings(files.sparkSession()))) PLANS.put(key, new KeptPlans(plan, files, settings));
+    SparkSession session = SparkSession.active();
+    List scans = ScanCopy.scans(plan);
+    boolean keeps = scans != null && settings.equals(settings(session));
+    for (int i = 0; keeps && i < scans.size(); i++) keeps = isOf((HadoopFsRelation) scans.get(i), session);
+    if (keeps) PLANS.put(key, new KeptPlans(plan, session, settings));
+  }
+
+  /** Whether files are read by the settings of a session alone, and not with those of a store. */
+  private static boolean isOf(HadoopFsRelation files, SparkSession session) {
+    scala.collection.Iterator options = files.options().keysIterator();
+    while (options.hasNext()) {
+      if (((String) options.next()).startsWith(OF_STORES)) return false;
+    }
+    return files.sparkSession() == session;
   }
 
   static void forget(String lake) {
@@ -60,16 +71,5 @@ final class KeptPlans {
 
   static Object settings(SparkSession session) {
     return ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf().getAllConfs();
-  }
-
-  /** What a plan reads, where it is one scan of files that every session may read. */
-  private static HadoopFsRelation scanned(LogicalPlan plan) {
-    HadoopFsRelation files = ScanCopy.files(plan);
-    if (files == null) return null;
-    scala.collection.Iterator options = files.options().keysIterator();
-    while (options.hasNext()) {
-      if (((String) options.next()).startsWith(OF_STORES)) return null;
-    }
-    return files;
   }
 }

@@ -80,7 +80,7 @@ public class ReadLakeTables extends Rule {
   /** The relation with its rows; `plan` has the columns by their names, in any order. */
   static LogicalPlan with(DataSourceV2Relation relation, LogicalPlan plan) {
     Seq wanted = relation.output();
-    boolean scan = ScanCopy.files(plan) != null;
+    boolean scan = ScanCopy.scans(plan) != null;
     HashMap ids = new HashMap();
     ArrayList columns = new ArrayList();
     for (int i = 0; i < wanted.size(); i++) {

@@ -1,5 +1,7 @@
 package penstock.sql;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -10,6 +12,7 @@ import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -17,21 +20,29 @@ import scala.Function1;
 import scala.collection.immutable.Seq;
 import scala.runtime.AbstractPartialFunction;
 
-/** A scan of one index's files, with an index and columns of its own: two in a query, or in two queries, share nothing. */
+/** Scans of files, with indexes and columns of their own: two in a query, or in two queries, share nothing. */
 final class ScanCopy extends AbstractPartialFunction {
   private final Map ids;
 
   private ScanCopy(Map ids) { this.ids = ids; }
 
-  /** What a plan reads, where it is nothing but such a scan. */
-  static HadoopFsRelation files(LogicalPlan plan) {
-    LogicalPlan below = plan;
-    while (below instanceof Project || below instanceof Filter) below = (LogicalPlan) below.children().apply(0);
-    if (!(below instanceof LogicalRelation)) return null;
-    Object relation = ((LogicalRelation) below).relation();
-    if (!(relation instanceof HadoopFsRelation)) return null;
-    HadoopFsRelation files = (HadoopFsRelation) relation;
-    return files.location() instanceof Supplier ? files : null;
+  /** What a plan reads, where it is nothing but such scans, one or several below each other; else null. */
+  static List scans(LogicalPlan plan) {
+    ArrayList found = new ArrayList();
+    return isScan(plan, found) ? found : null;
+  }
+
+  private static boolean isScan(LogicalPlan plan, List found) {
+    if (plan instanceof LogicalRelation) {
+      Object files = ((LogicalRelation) plan).relation();
+      found.add(files);
+      return files instanceof HadoopFsRelation && ((HadoopFsRelation) files).location() instanceof Supplier;
+    }
+    if (!(plan instanceof Project || plan instanceof Filter || plan instanceof Union)) return false;
+    for (int i = 0; i < plan.children().size(); i++) {
+      if (!isScan((LogicalPlan) plan.children().apply(i), found)) return false;
+    }
+    return true;
   }
 
   /** `ids`: the identities that columns shall have, by those in the plan; the others get new ones, and are put there. */
@@ -47,7 +58,7 @@ final class ScanCopy extends AbstractPartialFunction {
     HadoopFsRelation own = new HadoopFsRelation(
         index, files.partitionSchema(), files.dataSchema(), files.bucketSpec(), files.fileFormat(), files.options(),
         files.sparkSession());
-    java.util.ArrayList output = new java.util.ArrayList();
+    ArrayList output = new ArrayList();
     Seq before = old.output();
     for (int i = 0; i < before.size(); i++) {
       Attribute column = (Attribute) before.apply(i);
