@@ -9,13 +9,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock import Lake
+from penstock.errors import NotFoundError
 from penstock.sql.table_rows import TableRows
 from support.catalogs import Catalog, SQLiteCatalog
 from support.writing import attached
 
 from .conftest import Sql
 
-ZONE = "spark.sql.session.timeZone"
+ZONE, IGNORED = "spark.sql.session.timeZone", "spark.sql.files.ignoreMissingFiles"
 # Each reads t more than once, with other filters or none.
 QUERIES = [
     "SELECT x.id, y.id FROM {t} x JOIN {t} y ON x.id = y.p WHERE x.p = 1 AND y.id > 2",
@@ -137,3 +138,34 @@ def test_a_lake_that_is_attached_again(
     with attached(file_catalog, spark, name="sales"):
         assert sql(f"SELECT count(*) FROM {table}") == [(11,)]
     assert len(asked) == 2
+
+
+def test_a_lake_at_an_older_snapshot_whose_files_are_merged(tmp_path: Path, spark: SparkSession, sql: Sql) -> None:
+    catalog = SQLiteCatalog(tmp_path)
+    with catalog.build(data_inlining_row_limit=0) as duckdb:
+        duckdb.execute("CREATE TABLE t AS SELECT 0 AS id", *(f"INSERT INTO t VALUES ({i})" for i in range(1, 4)))
+    with attached(catalog, spark, name="older", snapshot_version=4):
+        assert sql("SELECT * FROM older.t") == [(i,) for i in range(4)]
+        with attached(catalog, spark, data_inlining_row_limit=0) as lake:
+            lake.table("t").append([(9,)])
+            lake.merge_adjacent_files()
+        assert sql("SELECT * FROM older.t") == [(i,) for i in range(4)]
+        assert sql("SELECT count(*) FROM older.t") == [(4,)]
+
+
+def test_files_that_are_gone_between_two_queries(
+    table: str, lake: Lake, spark: SparkSession, sql: Sql, tmp_path: Path
+) -> None:
+    [folder] = {Path(row.data_file).parents[1] for row in lake.table("t").files().collect()}
+    select = f"SELECT id FROM {table} WHERE p = 0"
+    before = sql(select)
+    folder.rename(tmp_path / "elsewhere")
+    for ignored in ("false", "true"):
+        spark.conf.set(IGNORED, ignored)
+        try:
+            with pytest.raises(NotFoundError, match=r"the files of main\.t are gone: there is no folder"):
+                sql(select)
+        finally:
+            spark.conf.unset(IGNORED)
+    (tmp_path / "elsewhere").rename(folder)
+    assert sql(select) == before

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock import Lake
-from penstock.errors import InvalidError
+from penstock.errors import InvalidError, UnsupportedError
 from support import effort
 from support.catalogs import Catalog
 from support.compare import assert_same_tables
@@ -224,3 +225,51 @@ def test_new_columns_come_with_the_rows(catalog: Catalog, spark: SparkSession, s
             assert sql("SELECT more FROM sales.t WHERE id = 5") == [(1.5,)]
         assert lake.current_snapshot().id == newest + 3
     assert_same_tables(catalog, spark, "t")
+
+
+def test_conditions_that_spark_computes_once(lake: Lake, sql: Sql) -> None:
+    sql("CREATE TABLE sales.t AS SELECT id, id AS v FROM range(20)")
+    sql("CREATE TABLE sales.s AS SELECT id AS k, id * 2 AS high FROM range(3)")
+    sql("DELETE FROM sales.t WHERE id + 0 BETWEEN 3 AND 5 OR id NOT BETWEEN 0 AND 15")
+    sql("UPDATE sales.t SET v = nullif(v, 7) WHERE id BETWEEN 6 AND 8")
+    sql("DELETE FROM sales.t WHERE EXISTS (SELECT 1 FROM sales.s WHERE t.id BETWEEN s.k + 9 AND s.high + 9)")
+    sql("""MERGE INTO sales.t USING sales.s ON t.id = s.k AND t.id BETWEEN 1 AND 2
+           WHEN MATCHED AND s.high BETWEEN 2 AND 3 THEN UPDATE SET v = nvl2(nullif(s.high, 0), 100, 0)
+           WHEN MATCHED THEN DELETE""")
+    left = [(0, 0), (1, 100), (6, 6), (7, None), (8, 8), (14, 14), (15, 15)]
+    assert sql("SELECT id, v FROM sales.t ORDER BY id") == left
+    before = lake.current_snapshot()
+    with pytest.raises(AnalysisException, match=r"cannot compare .*rand.*, which differs each time"):
+        sql("DELETE FROM sales.t WHERE id + rand() BETWEEN 0 AND 1")
+    assert lake.current_snapshot() == before
+
+
+@pytest.mark.parametrize(
+    "assigned", ["id = 1, id = 2", "id = 1, ID = 2", "n.a = 1, n.a = 2", "n.a = 1, n = NULL", "n = NULL, n.b = 1"]
+)
+def test_what_is_set_twice(lake: Lake, sql: Sql, assigned: str) -> None:
+    sql("CREATE TABLE sales.t AS SELECT 1 AS id, struct(1 AS a, 2 AS b) AS n")
+    before = lake.current_snapshot()
+    with pytest.raises(InvalidError, match="set twice; set it once"):
+        sql(f"UPDATE sales.t SET {assigned}")
+    assert lake.current_snapshot() == before
+    sql("UPDATE sales.t SET n.a = 3, n.b = 4")
+    assert sql("SELECT n.a, n.b FROM sales.t") == [(3, 4)]
+
+
+@pytest.mark.parametrize("name", ["_penstock_row", "_PENSTOCK_FILE", "_tmp_metadata_row_index"])
+def test_columns_with_names_of_penstocks_own(lake: Lake, sql: Sql, name: str) -> None:
+    sql(f"CREATE TABLE sales.t (id INT, n TIMESTAMP_NTZ, `{name}` BIGINT)")
+    sql("INSERT INTO sales.t VALUES (1, NULL, 10), (2, NULL, 20)")
+    before, rows = lake.current_snapshot(), sql("SELECT * FROM sales.t")
+    for statement in (
+        "UPDATE sales.t SET id = id + 1",
+        "DELETE FROM sales.t WHERE id = 2",
+        "MERGE INTO sales.t USING (SELECT 1 AS k) s ON t.id = s.k WHEN MATCHED THEN DELETE",
+    ):
+        with pytest.raises(UnsupportedError, match=rf"main\.t cannot be changed while it has a column {name}.*rename"):
+            sql(statement)
+    assert lake.current_snapshot() == before
+    sql(f"ALTER TABLE sales.t RENAME COLUMN `{name}` TO other")
+    sql("DELETE FROM sales.t WHERE id = 2")
+    assert sql("SELECT * FROM sales.t") == rows[:1]

@@ -18,8 +18,8 @@ from penstock.sql.names import NoSuchSchemaError
 
 _SOURCES = (
     "Lakes", "LakeException", "Values", "LakeRows", "LakeTable", "ScanCopy", "KeptPlans", "ReadLakeTables",
-    "PinnedQuery", "Statement", "StatementNames", "LakeCache", "ChangeLakeTables", "LakeProcedure", "TableChanges",
-    "LakeCatalog", "LakeMacros", "LakeNames", "Installation",
+    "PinnedQuery", "Statement", "CommonExpressions", "StatementNames", "LakeCache", "ChangeLakeTables",
+    "LakeProcedure", "TableChanges", "LakeCatalog", "LakeMacros", "LakeNames", "Installation",
 )  # fmt: skip
 # Errors that Spark has exceptions of its own for, which its IF [NOT] EXISTS and its messages go by.
 _KINDS: tuple[tuple[type[Exception], str], ...] = ((AlreadyExistsError, "exists"), (NoSuchSchemaError, "no schema"))

@@ -14,7 +14,7 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from penstock.ducklake.catalog import objects
-from penstock.ducklake.catalog.snapshots import snapshot_from_time
+from penstock.ducklake.catalog.snapshots import latest_snapshot, snapshot_from_time
 from penstock.ducklake.catalog.table_files import table_size
 from penstock.ducklake.catalog.visible_files import partitions_of_files
 from penstock.ducklake.changing.merge_rows import Action, Case
@@ -50,8 +50,8 @@ class TableRows:
         attachment = self._lake._attachment
         if attachment.in_transaction:
             return json.dumps({"version": None})
-        snapshot = attachment.current_snapshot()
-        return json.dumps({"version": snapshot.id, "time": str(snapshot.time)})
+        shown, newest = attachment.current_snapshot(), latest_snapshot(attachment.catalog.database)
+        return json.dumps({"version": shown.id, "newest": newest.id, "time": str(newest.time)})
 
     def in_transaction(self) -> bool:
         """Whether the caller is inside a transaction."""
@@ -209,7 +209,12 @@ def _with_clause(merge: Merge, case: Case, action: Action, values: Any, conditio
 
 def _values(values: Any) -> dict[str, SparkColumn]:
     """New values by the paths of what they are for."""
-    return {path: cast(SparkColumn, ClassicColumn(value)) for path, value in map(items_of, items_of(values))}
+    found: dict[str, SparkColumn] = {}
+    for path, value in map(items_of, items_of(values)):
+        if path in found:
+            raise InvalidError(f"{path} is set twice; set it once")
+        found[path] = cast(SparkColumn, ClassicColumn(value))
+    return found
 
 
 def _column(jcolumn: Any) -> SparkColumn | None:

@@ -15,8 +15,9 @@ from penstock.ducklake.changing.change_job import POSITION
 from penstock.ducklake.model.schema_evolution import find_at, parse_path
 from penstock.ducklake.reading.row_conversion import Conversion, Reading, microseconds_of
 from penstock.ducklake.reading.scan_columns import FILE, ROW_ID, TARGET_NAME
+from penstock.ducklake.reading.scan_columns import POSITION as POSITION_IN_FILE
 from penstock.ducklake.reading.table_scan import TableContents, TableScan
-from penstock.errors import InvalidError
+from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column, find_column
 from penstock.spark.expressions import as_column, spark_quoted
 from penstock.spark.jvm import qualified
@@ -25,6 +26,7 @@ from penstock.spark.projection import SqlColumn, named, projected
 from penstock.spark.types import has_nanoseconds
 
 ROW = "_penstock_row"
+_OWN = ("_penstock_", POSITION_IN_FILE)
 _CUT = Reading(conversions={"timestamp_ns": Conversion(T.LongType(), microseconds_of)})
 
 
@@ -75,11 +77,13 @@ class TargetRows:
         Names are columns, or paths to fields of structs.
         """
         values: dict[int, SparkColumn] = {}
+        seen: list[list[Column]] = []
         for path, value in given.items():
-            top, *below = _found(self.columns, path)
+            top, *below = found = _found(self.columns, path)
             place = self.columns.index(top)
-            if place in values and not below:
-                raise InvalidError(f"column {top.name} is set twice; set it once")
+            if any(other[: len(found)] == found[: len(other)] for other in seen):
+                raise InvalidError(f"{path} is set twice; set it once")
+            seen.append(found)
             if below:
                 whole = values[place] if place in values else self._unchanged(place)
                 value = whole.withField(".".join(spark_quoted(item.name) for item in below), value)
@@ -89,7 +93,17 @@ class TargetRows:
 
 
 def target_rows(scan: TableScan, contents: TableContents) -> TargetRows:
-    """The rows of a scan that gives row ids and addresses, and nanoseconds where there are any."""
+    """The rows of a scan that gives row ids and addresses, and nanoseconds where there are any.
+
+    Raises:
+        UnsupportedError: A column has a name that Penstock needs for these.
+    """
+    taken = [column.name for column in scan.layout.columns if column.name.lower().startswith(_OWN)]
+    if taken:
+        raise UnsupportedError(
+            f"rows of {scan.table_name} cannot be changed while it has a column {taken[0]}: Penstock has such names "
+            "for what it needs itself; rename the column"
+        )
     return as_target_rows(scan, scan.frame(contents))
 
 

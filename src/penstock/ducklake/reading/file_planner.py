@@ -32,6 +32,7 @@ class FilePlanner:
     constants_of: Callable[[DataFile], tuple[object, ...]]
     files: frozenset[int] | None = None  # those of the group that this planner is for; all when None
     opaque: frozenset[int] = frozenset()  # columns that must not prune
+    check: Callable[[], None] = lambda: None  # raises what is wrong with the table's folder
 
     def __call__(self, filters: str) -> str:
         return self.records(self.keep(filters))
@@ -56,6 +57,7 @@ class FilePlanner:
         return self._files(self.keep(filters))
 
     def _files(self, keep: Condition) -> list[DataFile]:
+        self.check()
         kept = self.scope.data_files(self.group, keep)
         return [file for file in kept if self.files is None or file.id in self.files]
 

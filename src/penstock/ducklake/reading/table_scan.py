@@ -285,7 +285,8 @@ class TableScan:
         )
 
     def _planner(self, group: FileGroup, names: Mapping[int, str], constants_of: ConstantsOf) -> FilePlanner:
-        return FilePlanner(self.scope, self.specs, group, self.layout.columns, names, constants_of)
+        columns = self.layout.columns
+        return FilePlanner(self.scope, self.specs, group, columns, names, constants_of, check=self._check_folder)
 
     def _index(
         self, answer: Callable[[str], str], constants: T.StructType, derived: Mapping[str, str], group: FileGroup

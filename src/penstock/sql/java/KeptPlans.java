@@ -1,6 +1,6 @@
 package penstock.sql;
 
-import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
@@ -18,38 +18,42 @@ final class KeptPlans {
   private static final String OF_STORES = "penstock."; // among a scan's options: see stores.py
   private static final Map PLANS = Collections.synchronizedMap(new Lakes.Latest());
   private final LogicalPlan plan;
+  private final List state;
   private final SparkSession session;
   private final Object settings;
 
-  private KeptPlans(LogicalPlan plan, SparkSession session, Object settings) {
+  private KeptPlans(LogicalPlan plan, List state, SparkSession session, Object settings) {
     this.plan = plan;
+    this.state = state;
     this.session = session;
     this.settings = settings;
   }
 
-  /** What a plan is found by: the first is the lake. */
-  static List key(LakeTable table, String pin, boolean rowIds) {
-    ArrayList key = new ArrayList();
-    key.add(table.lake());
-    key.add(table.id());
-    key.add(table.handle());
-    key.add(pin);
-    key.add(Boolean.valueOf(rowIds));
-    return key;
+  /** What a plan is found by, the first of which is the lake: of a table only the newest is kept. */
+  private static List key(LakeTable table, boolean rowIds) {
+    return Arrays.asList(new Object[] {table.lake(), table.id(), Boolean.valueOf(rowIds)});
   }
 
-  static LogicalPlan of(List key) {
-    KeptPlans kept = (KeptPlans) PLANS.get(key);
-    return kept != null && kept.settings.equals(settings(kept.session)) ? kept.plan : null;
+  private static List state(LakeTable table, String pin) { return Arrays.asList(new Object[] {table.handle(), pin}); }
+
+  static LogicalPlan of(LakeTable table, String pin, boolean rowIds) {
+    KeptPlans kept = (KeptPlans) PLANS.get(key(table, rowIds));
+    boolean same = kept != null && kept.state.equals(state(table, pin));
+    return same && kept.settings.equals(settings(kept.session)) ? kept.plan : null;
   }
 
-  /** `settings`: those of the active session before the plan was made, for another thread may change them meanwhile. */
-  static void keep(List key, LogicalPlan plan, Object settings) {
+  /**
+   * `settings` are those of the active session before the plan was made. Another thread may have changed them meanwhile,
+   * or somebody the lake, or closed it.
+   */
+  static void keep(LakeTable table, String pin, boolean rowIds, LogicalPlan plan, Object settings) {
     SparkSession session = SparkSession.active();
     List scans = ScanCopy.scans(plan);
     boolean keeps = scans != null && settings.equals(settings(session));
     for (int i = 0; keeps && i < scans.size(); i++) keeps = isOf((HadoopFsRelation) scans.get(i), session);
-    if (keeps) PLANS.put(key, new KeptPlans(plan, session, settings));
+    if (!keeps || !pin.equals(Lakes.answer(table.lake(), new Object[] {"pin"}))) return;
+    PLANS.put(key(table, rowIds), new KeptPlans(plan, state(table, pin), session, settings));
+    if (!Lakes.has(table.lake())) forget(table.lake());
   }
 
   /** Whether files are read by the settings of a session alone, and not with those of a store. */

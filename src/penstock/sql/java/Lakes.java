@@ -43,6 +43,8 @@ public final class Lakes {
     WORK.set(mine);
   }
 
+  static boolean has(String id) { return LAKES.containsKey(id); }
+
   /** Names that a lake has in some session, for those that do not know it. */
   public static void name(String name, String id) { NAMES.put(name, id); }
   static boolean isName(String name) { return NAMES.containsKey(name); }

@@ -68,12 +68,12 @@ public class ReadLakeTables extends Rule {
   }
 
   private static LogicalPlan rows(LakeRows table, String pin, boolean rowIds) {
-    List key = table.isSettled(pin) ? KeptPlans.key((LakeTable) table, pin, rowIds) : null;
-    LogicalPlan kept = key == null ? null : KeptPlans.of(key);
+    boolean settled = table.isSettled(pin);
+    LogicalPlan kept = settled ? KeptPlans.of((LakeTable) table, pin, rowIds) : null;
     if (kept != null) return kept;
     Object settings = KeptPlans.settings(org.apache.spark.sql.SparkSession.active());
     LogicalPlan made = finished((LogicalPlan) table.rows(pin, rowIds));
-    if (key != null) KeptPlans.keep(key, made, settings);
+    if (settled) KeptPlans.keep((LakeTable) table, pin, rowIds, made, settings);
     return made;
   }
 

@@ -72,11 +72,15 @@ class StatementNames extends AbstractPartialFunction {
     if (node instanceof AttributeReference) return name((AttributeReference) node);
     SubqueryExpression subquery = (SubqueryExpression) node;
     LogicalPlan plan = (LogicalPlan) subquery.plan();
-    LogicalPlan named = (LogicalPlan) plan.transformAllExpressions(this);
+    LogicalPlan plain = (LogicalPlan) plan.transformAllExpressions(new CommonExpressions());
+    LogicalPlan named = (LogicalPlan) plain.transformAllExpressions(this);
     return named == plan ? subquery : subquery.withNewPlan(named);
   }
 
-  private Object named(Expression resolved) { return ExpressionUtils.column((Expression) resolved.transformUp(this)); }
+  private Object named(Expression resolved) {
+    Expression plain = (Expression) resolved.transformUp(new CommonExpressions());
+    return ExpressionUtils.column((Expression) plain.transformUp(this));
+  }
 
   /** A condition, or null where every row meets it. */
   Object column(Expression resolved) {
