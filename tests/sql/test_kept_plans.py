@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from penstock import Lake
 from penstock.errors import NotFoundError
+from penstock.spark import stores
 from penstock.sql.table_rows import TableRows
 from support.catalogs import Catalog, SQLiteCatalog
 from support.writing import attached
@@ -20,15 +21,12 @@ ZONE, IGNORED = "spark.sql.session.timeZone", "spark.sql.files.ignoreMissingFile
 # Each reads t more than once, with other filters or none.
 QUERIES = [
     "SELECT x.id, y.id FROM {t} x JOIN {t} y ON x.id = y.p WHERE x.p = 1 AND y.id > 2",
-    "SELECT x.id, y.p, z.s FROM {t} x JOIN {t} y ON x.id = y.id JOIN {t} z ON y.p = z.id WHERE z.id < 3",
+    "SELECT x.id, z.s FROM {t} x JOIN {t} y ON x.id = y.id JOIN {t} z ON y.p = z.id WHERE z.id < 3",
     "SELECT id FROM {t} WHERE id > 3 UNION ALL SELECT p FROM {t} WHERE id <= 3 UNION ALL SELECT id FROM {t}",
     "SELECT id FROM {t} x WHERE NOT EXISTS (SELECT 1 FROM {t} y WHERE y.p = x.id AND y.id > 1)",
-    "SELECT id FROM {t} WHERE id IN (SELECT p FROM {t} WHERE s IS NOT NULL)",
     "SELECT id, (SELECT max(y.id) FROM {t} y WHERE y.p = x.p) FROM {t} x",
     "WITH few AS (SELECT * FROM {t} WHERE p = 0) SELECT a.id, b.id FROM few a JOIN few b ON a.p = b.p",
-    "SELECT count(*), min(id), max(id) FROM {t} WHERE id >= 2",
     "SELECT (SELECT count(*) FROM {t}), (SELECT count(s) FROM {t} WHERE p = 1), (SELECT max(id) FROM {t})",
-    "SELECT x.p, count(*) FROM {t} x LEFT ANTI JOIN {t} y ON x.id = y.p AND y.p > 0 GROUP BY x.p",
 ]
 
 
@@ -43,6 +41,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return rows(self, handle, pin, row_ids)
 
     monkeypatch.setattr(TableRows, "rows", noting)
+    # Where a process knows stores, from other tests here, each scan has their keys and is not kept.
+    monkeypatch.setattr(stores, "known_stores", dict)
     return pins
 
 
