@@ -22,7 +22,6 @@ _SOURCES = (
     "Projection", "Frames", "LocalRows",
 )  # fmt: skip
 _AGGREGATES = "\x02"  # a question that begins with it is not for files: see CatalogAggregates.java
-_CATALYST = "org.apache.spark.sql.catalyst"
 STATEMENT = "_penstock_statement"  # see StatementNames.java
 _EXPRESSIONS = "org.apache.spark.sql.classic.ExpressionUtils"
 _frames: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # by JVM

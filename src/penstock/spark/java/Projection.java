@@ -49,8 +49,7 @@ public class Projection {
       Expression value = plain != null ? named(plan, plain) : parsed(sql, plan, settings);
       boolean own = plain != null && ((Attribute) value).name().equals(name);
       same = same && own && value == plan.output().apply(i);
-      Alias alias = own ? null : new Alias(value, name, NamedExpression$.MODULE$.newExprId(), NONE, Option.empty(), NONE);
-      all.add(own ? (Object) value : (Object) alias);
+      all.add(own ? value : alias(value, name));
     }
     return same ? plan : new Project(seq(all), plan);
   }
@@ -64,10 +63,13 @@ public class Projection {
       Object place = ((List) columns.get(i)).get(1);
       Attribute value = (Attribute) plan.output().apply(((Number) place).intValue());
       boolean own = value.name().equals(name) && seen.add(place);
-      Alias alias = own ? null : new Alias(value, name, NamedExpression$.MODULE$.newExprId(), NONE, Option.empty(), NONE);
-      all.add(own ? (Object) value : (Object) alias);
+      all.add(own ? value : alias(value, name));
     }
     return new Project(seq(all), plan);
+  }
+
+  private static Expression alias(Expression value, String name) {
+    return new Alias(value, name, NamedExpression$.MODULE$.newExprId(), NONE, Option.empty(), NONE);
   }
 
   private static SQLConf settings(SQLConf session) {

@@ -27,7 +27,6 @@ import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.collection.immutable.Seq;
@@ -89,7 +88,7 @@ public class LakeRelations extends LakeCatalog implements RelationCatalog {
     Object answer = answer(new Object[] {"view", name(), schema(identifier), identifier.name()});
     if (answer == null) return null;
     Map about = Lakes.map(answer);
-    StructType schema = (StructType) DataType.fromJson((String) about.get("schema"));
+    StructType schema = Lakes.schema((String) about.get("schema"));
     View.Builder builder = new View.Builder();
     builder.withColumns(CatalogV2Util.structTypeToV2Columns(schema, true));
     builder.withQueryText((String) about.get("sql"));
@@ -186,7 +185,7 @@ public class LakeRelations extends LakeCatalog implements RelationCatalog {
     public String lake() { return lake; }
     public String name() { return name; }
     public Column[] columns() {
-      return CatalogV2Util.structTypeToV2Columns((StructType) DataType.fromJson((String) about.get("schema")), true);
+      return CatalogV2Util.structTypeToV2Columns(Lakes.schema((String) about.get("schema")), true);
     }
     public boolean containsCarryoverRows() { return false; }
     public boolean containsIntermediateChanges() { return Boolean.TRUE.equals(about.get("row_ids")); }
