@@ -85,9 +85,10 @@ def many_files_lake(uri: str, directory: Path, files: int) -> None:
         ).fetchone() or (0,)
         (snapshot,) = connection.execute(f"SELECT max(snapshot_id) FROM {catalog}.ducklake_snapshot").fetchone() or (0,)
         day = "TIMESTAMP '2000-01-01' + to_days(CAST(i // 10 AS INTEGER))"
+        path = "'ducklake-00000000-0000-7000-8000-' || lpad(CAST(i AS VARCHAR), 12, '0') || '.parquet'"
         connection.execute(
             f"""INSERT INTO {catalog}.ducklake_data_file
-                SELECT i, {table_id}, {snapshot}, NULL, NULL, 'file-' || i || '.parquet', true, 'parquet', 1000, 100000,
+                SELECT i, {table_id}, {snapshot}, NULL, NULL, {path}, true, 'parquet', 1000, 100000,
                        500, i * 1000, {partition_id}, NULL, NULL, NULL FROM range({files}) r(i)"""
         )
         for index, part in enumerate(("year", "month", "day")):

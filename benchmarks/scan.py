@@ -68,7 +68,7 @@ def planning(spark: SparkSession, directory: Path, files: int, runs: int) -> Non
     }
     for name, uri in places.items():
         lakes.many_files_lake(uri, directory, files)
-        os.makedirs(directory / "none", exist_ok=True)
+        os.makedirs(directory / "none/main/events", exist_ok=True)
         with penstock.attach(uri, read_only=True, spark=spark) as lake:
             plan_once(spark, lake, name, runs)
     server.cleanup()

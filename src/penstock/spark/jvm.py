@@ -23,6 +23,7 @@ _SOURCES = (
 )  # fmt: skip
 _AGGREGATES = "\x02"  # a question that begins with it is not for files: see CatalogAggregates.java
 STATEMENT = "_penstock_statement"  # see StatementNames.java
+_OWN_SESSION = "penstock.session.own"  # set in sessions that only one query runs in
 _EXPRESSIONS = "org.apache.spark.sql.classic.ExpressionUtils"
 _frames: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # by JVM
 
@@ -117,9 +118,15 @@ def activate_session(spark: SparkSession) -> None:
 def in_session_with(frame: DataFrame, settings: Mapping[str, str]) -> DataFrame:
     """Move a query to a session of its own, with a few settings of its own: they change for no one else."""
     own = frame.sparkSession._jsparkSession.cloneSession()
-    for key, value in settings.items():
+    for key, value in {**settings, _OWN_SESSION: "true"}.items():
         own.conf().set(key, value)
     return _in_session(frame, own)
+
+
+def own_session(frame: DataFrame) -> Any | None:
+    """The session (in the JVM) that a query was moved to by `in_session_with`; None for one of its user's."""
+    session: Any = frame._jdf.sparkSession()
+    return session if session.conf().get(_OWN_SESSION, "") else None
 
 
 def can_change_sessions(frame: DataFrame) -> bool:

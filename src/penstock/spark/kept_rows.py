@@ -10,8 +10,9 @@ from pyspark.sql import DataFrame
 
 from penstock.spark.file_tasks import original_errors
 from penstock.spark.java_classes import java_class
-from penstock.spark.jvm import in_own_session, query_execution
+from penstock.spark.jvm import in_own_session, own_session, query_execution
 
+_CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
 Keep = Callable[[DataFrame], DataFrame]
 
 
@@ -25,7 +26,8 @@ def row_keeper() -> Iterator[Keep]:
 
     def keep(frame: DataFrame) -> DataFrame:
         safe = frame.sparkSession.sparkContext.getCheckpointDir() is not None
-        kept.append(in_own_session(frame.checkpoint() if safe else frame.localCheckpoint()))
+        planned = _without_constraints(frame)
+        kept.append(in_own_session(planned.checkpoint() if safe else planned.localCheckpoint()))
         return kept[-1]
 
     try:
@@ -35,6 +37,19 @@ def row_keeper() -> Iterator[Keep]:
         for frame in kept:
             with suppress(Py4JJavaError):  # what was done is done; Spark's cleaner may come to it
                 _delete_files(frame)
+
+
+def _without_constraints(frame: DataFrame) -> DataFrame:
+    """The frame, planned; if its session is its own, a checkpoint does not ask there what holds for all rows.
+
+    Spark finds that out column by column, and for each has twice as much to go through as for the one before where an
+    expression is about all of them, as `run_in_batches` has one: with a hundred columns it does not come to an end.
+    """
+    own = own_session(frame)
+    if own is not None:
+        query_execution(frame).executedPlan()
+        own.conf().set(_CONSTRAINTS, "false")
+    return frame
 
 
 def _delete_files(frame: DataFrame) -> None:
