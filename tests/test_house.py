@@ -18,13 +18,14 @@ SHARED = ("version", "errors", "schema", "predicates", "partitioning", "storage"
 ROOMS = {
     "ducklake": (
         "model", "files", "catalog", "transaction", "attachment", "reading", "writing", "changing", "maintenance",
+        "streaming",
     ),
     "lance": ("format", "commits", "reading", "writing", "namespace_maintenance", "namespace"),
     "delta": ("format", "log", "reading", "writing", "table"),
 }  # fmt: skip
 # Ways in, which only the public face knows of.
 DOORS = ("sql",)
-FACE = ("attaching", "lake", "lake_session")
+FACE = ("attaching", "format_lakes", "lake", "lake_session")
 PURE = ("version", "errors", "schema", "predicates", "partitioning")
 ENGINES = ("pyspark", "py4j", "duckdb", "sqlite3", "psycopg", "pymysql", "lance", "deltalake")
 MOST_LINES = 450

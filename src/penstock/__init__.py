@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 # Spark's workers end after a minute without work, and new ones import this package too: so names come when asked for.
 if TYPE_CHECKING:
-    from penstock.attaching import attach
+    from penstock.attaching import attach, register
     from penstock.ducklake.catalog.catalog_copy import copy_catalog
     from penstock.ducklake.lake_transaction import LakeTransaction
     from penstock.ducklake.model.objects import MacroImplementation, MacroParameter
     from penstock.ducklake.model.snapshots import Snapshot
+    from penstock.ducklake.streaming.written_once import LakeBatch
     from penstock.ducklake.table import Table
     from penstock.errors import (
         AlreadyExistsError,
@@ -32,11 +33,12 @@ if TYPE_CHECKING:
     from penstock.version import __version__
 
 _HOMES = {
-    "attaching": ("attach",),
+    "attaching": ("attach", "register"),
     "ducklake.catalog.catalog_copy": ("copy_catalog",),
     "ducklake.lake_transaction": ("LakeTransaction",),
     "ducklake.model.objects": ("MacroImplementation", "MacroParameter"),
     "ducklake.model.snapshots": ("Snapshot",),
+    "ducklake.streaming.written_once": ("LakeBatch",),
     "ducklake.table": ("Table",),
     "errors": (
         "AlreadyExistsError", "AttachError", "CatalogError", "ConflictError", "InvalidError", "NotFoundError",
@@ -58,6 +60,7 @@ __all__ = [
     "ConflictError",
     "InvalidError",
     "Lake",
+    "LakeBatch",
     "LakeTransaction",
     "MacroImplementation",
     "MacroParameter",
@@ -71,6 +74,7 @@ __all__ = [
     "attach",
     "azure_packages",
     "copy_catalog",
+    "register",
     "s3_packages",
     "session",
     "ship",

@@ -1,9 +1,13 @@
-"""`penstock.attach`: from a location to a Lake."""
+"""`penstock.attach`: from a location to a Lake. `penstock.register`: the same for the options of a format."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
@@ -13,11 +17,16 @@ from penstock.ducklake.catalog.location import parse_location
 from penstock.ducklake.catalog.opening import AttachOptions, open_catalog
 from penstock.ducklake.model.snapshots import Version
 from penstock.errors import AttachError, NotFoundError
+from penstock.format_lakes import FormatLakes
 from penstock.lake import Lake
 from penstock.spark.session import prepare
 from penstock.spark.stores import prepare_store
+from penstock.sql.lake_format import install, load_stream, register_format
 from penstock.storage.options import options_on_trial
 from penstock.storage.stores import store_kind, store_of
+
+_formats: WeakKeyDictionary[Any, FormatLakes] = WeakKeyDictionary()  # by JVM
+_lock = threading.Lock()
 
 
 @options_on_trial()
@@ -103,7 +112,10 @@ def attach(
             prepare_store(session, catalog.data_path, None if elsewhere else storage_options)
         if location.is_remote and store_kind(location.target) == "http":  # it may name files by their addresses
             prepare_store(session, location.target, None)
-        lake = Lake(Attachment(catalog, session, limit, read_only, retries, at))
+        register(session)
+        attachment = Attachment(catalog, session, limit, read_only, retries, at)
+        lake = Lake(attachment)
+        attachment.load_stream = partial(load_stream, lake)
         if name is not None:
             lake.register(name)
         return lake
@@ -113,3 +125,27 @@ def attach(
     except BaseException:
         catalog.database.close()
         raise
+
+
+def register(spark: SparkSession) -> None:
+    """Makes the format `ducklake` known to a Spark session: `attach` and `session` have done it for theirs.
+
+    From then on `spark.read.format("ducklake")`, `df.write`, `readStream` and `writeStream` with it, and
+    `CREATE TEMP VIEW ... USING ducklake OPTIONS (...)` work there. The options `lake` and `table` say what is meant; a
+    lake that they name is attached at its first use, and stays so.
+
+    Args:
+        spark: The session.
+
+    Raises:
+        UnsupportedError: It is a Spark Connect session, or of another version of Spark.
+    """
+    session = prepare(spark)
+    gateway = session.sparkContext._gateway
+    with _lock:
+        known = _formats.get(gateway)
+        if known is None:
+            known = _formats[gateway] = FormatLakes(attach)
+            register_format(session, known.open)
+        if known.add(session):
+            install(session)

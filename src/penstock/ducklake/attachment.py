@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import uuid4
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from penstock.ducklake.catalog import objects
 from penstock.ducklake.catalog.commits.commit import CommitInfo, RetryPolicy
@@ -36,6 +36,8 @@ class Listener(Protocol):
         """It has ended."""
 
 
+# Makes a streaming DataFrame of a definition (streaming.table_stream), by the way that Spark has into the lake.
+LoadStream = Callable[[Any], DataFrame]
 # What files say of themselves, by the columns in question, then by file: its path too, since a backup in the lake's
 # place gives ids to other files.
 KnownKinds = dict[tuple[int, ...], dict[tuple[int, str], str]]
@@ -61,9 +63,10 @@ class Attachment:
         self.last_committed: Snapshot | None = None
         self._server = s3_endpoint(catalog.data_path)
         self._read_only = read_only
-        self._retries = retries or RetryPolicy()
+        self.retries = retries or RetryPolicy()
         self._thread = threading.local()
         self._open: list[Transaction] = []
+        self.load_stream: LoadStream | None = None  # set by who attaches the lake
         self._listener: Listener | None = None  # once Spark asks for tables: see `answer_spark`
         self._by_token: dict[str, Transaction] = {}
         self._pinned = pinned(self) if pinned else None
@@ -83,7 +86,7 @@ class Attachment:
             raise InvalidError("this thread is inside a transaction of this lake already; end that one first")
         self.check_writable()
         self._check_server()
-        return Transaction(self.catalog, info, self._retries, self._note_commit)
+        return Transaction(self.catalog, info, self.retries, self._note_commit)
 
     @contextmanager
     def resumed(self, transaction: Transaction) -> Iterator[Transaction]:

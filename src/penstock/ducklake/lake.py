@@ -21,10 +21,12 @@ from penstock.ducklake.model.option_values import validate_option
 from penstock.ducklake.model.options import OPTIONS, OptionValue
 from penstock.ducklake.model.snapshot_changes import quoted_name
 from penstock.ducklake.model.snapshots import Snapshot, Version
+from penstock.ducklake.streaming.written_once import LakeBatch, forget_stream, streams, written_once
 from penstock.errors import InvalidError, NotFoundError
 from penstock.version import __version__
 
 _OPTIONS = "option_name string, description string, value string, scope string, scope_entry string"
+_STREAMS = "stream string, schema_name string, table_name string, batch long, snapshot_id long"
 _SETTINGS = "catalog_type string, extension_version string, data_path string"
 
 
@@ -89,6 +91,64 @@ class DuckLake(LakeMaintenance):
         """
         with self._attachment.transaction(CommitInfo(author, message, extra_info)) as transaction:
             yield LakeTransaction(transaction)
+
+    @contextmanager
+    def write_once(
+        self, *, stream: str, batch: int, author: str | None = None, message: str | None = None
+    ) -> Iterator[LakeBatch]:
+        """Writes a batch of a stream once: for a `foreachBatch` of your own, or any source that numbers its batches.
+
+        The block is a transaction, over as many tables as it writes. At its end the number of the batch is committed
+        with the rows, in a tag of each of these tables; where the lake has the batch already, what the block did is
+        dropped instead. So a batch may be tried again and again, whatever died when::
+
+            def write(rows: DataFrame, batch: int) -> None:
+                with lake.write_once(stream="orders", batch=batch) as found:
+                    if found.is_new:  # saves the work
+                        orders.append(rows)
+                        totals.merge(sums(rows), on="day").when_matched_update().when_not_matched_insert().execute()
+
+            df.writeStream.foreachBatch(write).option("checkpointLocation", "...").start()
+
+        Args:
+            stream: The stream's name, which no other stream into this lake has.
+            batch: The number of the batch: greater than those of all before it.
+            author: Who commits.
+            message: What the commit is about; by default which batch it is.
+
+        Yields:
+            The batch: `is_new` tells whether the lake does not have it.
+
+        Raises:
+            InvalidError: The thread is inside a transaction of this lake already; the numbers are those of a query with
+                another checkpoint; or the block changes no table.
+            ConflictError: Another run of the stream has written meanwhile, or another writer changed the same things;
+                nothing was committed.
+        """
+        with written_once(self._attachment, stream, batch, author=author, message=message) as found:
+            yield found
+
+    def streams(self) -> DataFrame:
+        """Lists the streams that the lake remembers, with the last batch that each table has of them.
+
+        Returns:
+            stream, schema_name, table_name, batch, and the snapshot_id of the batch.
+        """
+        return self._frame(streams(self._attachment), _STREAMS)
+
+    def forget_stream(self, stream: str) -> Snapshot | None:
+        """Forgets the batches of a stream, so that one with a new checkpoint can go by its name.
+
+        Args:
+            stream: The stream's name.
+
+        Returns:
+            The snapshot; inside a transaction, None.
+
+        Raises:
+            NotFoundError: The lake remembers no such stream.
+        """
+        return forget_stream(self._attachment, stream)
 
     def set_option(self, name: str, value: object, *, schema: str | None = None, table: str | None = None) -> None:
         """Sets an option for the lake, a schema or a table. Options are not part of snapshots: this holds at once.

@@ -70,7 +70,7 @@ class ReadableTable(TableDefinition):
             scan = self._scan(shown, row_ids=row_ids, nanoseconds=nanoseconds == "long")
             contents = scan.contents()
         if nanoseconds is None:
-            _warn_of_nanoseconds(scan.layout.columns, self.name)
+            warn_of_nanoseconds(scan.layout.columns, self.name)
         return scan.frame(contents)
 
     def explain(
@@ -171,7 +171,7 @@ class ReadableTable(TableDefinition):
             scan = self._scan(self._attachment.shown(last.id), nanoseconds=nanoseconds == "long")
             changes = ChangeFeed.of(feed, scan, snapshot_span(database, scan.scope.table_id, first.id, last.id))
         if nanoseconds is None:
-            _warn_of_nanoseconds(scan.layout.columns, self.name)
+            warn_of_nanoseconds(scan.layout.columns, self.name)
         return changes.frame()
 
     def _bound(self, name: Literal["start", "end"], bound: Bound | None) -> Snapshot:
@@ -190,7 +190,8 @@ class ReadableTable(TableDefinition):
         return table_scan(self._attachment, shown, self._info(shown), row_ids=row_ids, nanoseconds=nanoseconds)
 
 
-def _warn_of_nanoseconds(columns: tuple[Column, ...], table: str) -> None:
+def warn_of_nanoseconds(columns: tuple[Column, ...], table: str) -> None:
+    """Warn where columns lose their nanoseconds, and nobody said that this is meant."""
     names = [column.name for column in columns if has_nanoseconds(column)]
     if names:
         warnings.warn(

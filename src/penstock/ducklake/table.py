@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.ducklake.changing import deletes, overwritten_partitions, updates
 from penstock.ducklake.changing.merge_keys import On
@@ -17,6 +18,9 @@ from penstock.ducklake.changing.target_table import target_table
 from penstock.ducklake.files.name_matching import MatchingRules
 from penstock.ducklake.merge import Merge
 from penstock.ducklake.model.snapshots import Snapshot
+from penstock.ducklake.readable_table import Nanoseconds, warn_of_nanoseconds
+from penstock.ducklake.streaming.stream_definitions import INITIAL, Start, define_stream
+from penstock.ducklake.streaming.stream_writer import OutputMode, StreamWriter, Write
 from penstock.ducklake.table_maintenance import TableMaintenance
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing import added_files, definitions, inserts, table_evolution
@@ -237,6 +241,124 @@ class Table(TableMaintenance):
             A merge without clauses, which does nothing before its `execute`.
         """
         return Merge(self._attachment, self.schema_name, self.name, source, on)
+
+    def read_stream(
+        self,
+        *,
+        start: Start = INITIAL,
+        changes: bool = False,
+        max_snapshots_per_trigger: int | None = None,
+        max_rows_per_trigger: int | None = None,
+        fail_on_data_loss: bool = True,
+        nanoseconds: Nanoseconds | None = None,
+    ) -> DataFrame:
+        """Gives the table as a stream: the rows that it has, then those that each snapshot inserts.
+
+        An updated row comes again, as it became; deleted rows are not told of, unless `changes` are asked for. The
+        stream shows the columns that the table has now, whatever they are called later: it stops where one of them is
+        dropped or gets another type. Compactions and flushes make no rows.
+
+        Args:
+            start: "initial" for the rows that there are, then what changes; the number of the first snapshot whose
+                changes are wanted, or a `Snapshot`; or a time: the first snapshot from then on.
+            changes: Whether all changes come, as `changes` tells of them: with the columns snapshot_id, rowid and
+                change_type before the table's. The rows of the beginning are inserts.
+            max_snapshots_per_trigger: How many snapshots one batch has at most.
+            max_rows_per_trigger: About how many rows one batch has at most. A snapshot that has more, or the table as
+                it is at the beginning, is split over several batches by row ids.
+            fail_on_data_loss: Whether the stream stops where snapshots were expired before it read them. Else it
+                passes over them, and gives of what they inserted what is still there.
+            nanoseconds: As for `read`.
+
+        Returns:
+            A streaming DataFrame.
+
+        Raises:
+            NotFoundError: The table, or the snapshot to start at, does not exist.
+            InvalidError: A limit is no number from 1.
+        """
+        attachment = self._attachment
+        definition = define_stream(
+            attachment,
+            self.schema_name,
+            self.name,
+            start=start,
+            changes=changes,
+            max_snapshots_per_trigger=max_snapshots_per_trigger,
+            max_rows_per_trigger=max_rows_per_trigger,
+            fail_on_data_loss=fail_on_data_loss,
+            nanoseconds=nanoseconds == "long",
+        )
+        if nanoseconds is None:
+            warn_of_nanoseconds(definition.shown.columns, self.name)
+        assert attachment.load_stream is not None  # every lake that was attached has one
+        return attachment.load_stream(definition)
+
+    def write_stream(
+        self,
+        df: DataFrame,
+        *,
+        checkpoint: str,
+        name: str | None = None,
+        merge: Callable[[Merge], Merge] | None = None,
+        on: On | None = None,
+        by_name: bool = False,
+        output_mode: OutputMode = "append",
+        trigger: Mapping[str, Any] | None = None,
+        maintain: int | None = None,
+    ) -> StreamingQuery:
+        """Starts a stream into the table: each batch is appended, or merged, in one snapshot, and exactly once.
+
+        The number of the last batch is kept in a tag of the table, in the batch's own snapshot: one that is repeated
+        after a crash finds it, and does nothing. Of two runs of one stream only one can write. Small batches are kept
+        in the catalog, as all small inserts are (`data_inlining_row_limit`). A batch that another writer is in the way
+        of is tried again as commits are (`max_retry_count`)::
+
+            table.write_stream(df, checkpoint="/checkpoints/orders", maintain=100)
+            table.write_stream(
+                df, checkpoint="...", on="id", merge=lambda m: m.when_matched_update().when_not_matched_insert()
+            )
+
+        Args:
+            df: A streaming DataFrame.
+            checkpoint: Where Spark keeps how far the stream has come.
+            name: The name that the lake remembers the stream by, unlike that of any other stream into this lake; by
+                default the id of its query, which is in the checkpoint.
+            merge: Gives a merge its clauses: each batch is merged, as `Table.merge` does, and not appended.
+            on: What the rows of a merge match by, as for `Table.merge`.
+            by_name: As for `append`.
+            output_mode: Spark's: "append"; with "complete", each batch takes the place of all rows; "update" goes with
+                a merge.
+            trigger: When batches run, as `DataStreamWriter.trigger` takes it: `{"availableNow": True}`,
+                `{"processingTime": "10 seconds"}`.
+            maintain: After so many batches each, the table is maintained as `Lake.checkpoint` does it, in the stream's
+                own thread: inlined rows are flushed, small files merged, files with many deletes written anew;
+                snapshots expire and old files go as the lake's options say. Where that fails, a warning is logged.
+
+        Returns:
+            The running query.
+
+        Raises:
+            InvalidError: The DataFrame does not stream, or the arguments do not go together. What is wrong with rows
+                stops the query: its `exception()` tells.
+        """
+        if (merge is None) != (on is None):
+            raise InvalidError("a stream that merges takes both: merge, which gives the clauses, and on")
+        if output_mode not in ("append", "update", "complete"):
+            raise InvalidError(f"output_mode {output_mode!r} is none of append, update, complete")
+        if output_mode == "update" and merge is None:
+            raise InvalidError('output_mode="update" gives rows again that have changed: give merge and on for them')
+        if merge is not None and on is not None:
+            clauses, matched = merge, on
+            writer = self._stream_writer(lambda rows: clauses(self.merge(rows, matched)).execute(), name, maintain)
+        else:
+            put = self.overwrite if output_mode == "complete" else self.append
+            writer = self._stream_writer(lambda rows: put(rows, by_name=by_name), name, maintain)
+        self._attachment.check_writable()
+        return writer.start(df, checkpoint, output_mode, trigger)
+
+    def _stream_writer(self, write: Write, name: str | None, maintain: int | None) -> StreamWriter:
+        return StreamWriter(self._attachment, lambda: self.info, write, name, maintain)
 
     def truncate(self) -> Snapshot | None:
         """Deletes all rows, by metadata alone.

@@ -30,6 +30,7 @@ _FIXED = (
 )  # fmt: skip
 WIDE_ROW_MARKER = "penstock: a row is too wide to be counted instead of weighed"
 _MOST_DIGITS_OF_A_LONG = 18
+_CHAIN = 16  # of additions
 
 Decimals = tuple[tuple[int, int, int], ...]  # position, precision, scale
 _T = TypeVar("_T")
@@ -68,7 +69,7 @@ def _counted(frame: DataFrame) -> DataFrame | None:
     if None in sizes or spark.conf.get(_BATCH_BYTES) != _SPARKS_BATCH_BYTES or not can_change_sessions(frame):
         return None
     if known:
-        total = reduce(SparkColumn.__add__, (F.coalesce(size.cast("bigint"), F.lit(0)) for size in known))
+        total = _sum([F.coalesce(size.cast("bigint"), F.lit(0)) for size in known])
         first = next(place for place, found in enumerate(sizes) if found)
         refused = F.raise_error(F.lit(WIDE_ROW_MARKER))
         wide = F.when(total > MOST_VARIABLE_BYTES, refused).otherwise(_value(fields[first]))
@@ -76,6 +77,17 @@ def _counted(frame: DataFrame) -> DataFrame | None:
     width = max(_VALUE_BYTES * _leaves(frame.schema), MOST_VARIABLE_BYTES if known else 0)
     rows = max(1, min(_rows_of(spark), _MOST_BYTES // width))
     return in_session_with(frame, {_BATCH_BYTES: str(_NO_LIMIT), _BATCH_ROWS: str(rows)})
+
+
+def _sum(sizes: Sequence[SparkColumn]) -> SparkColumn:
+    """The sum of many sizes, in few steps down: Spark goes into an addition by recursion, and makes one chain of them.
+
+    The greater of 0 and a sum is that sum, and ends the chain.
+    """
+    while len(sizes) > _CHAIN:
+        chains = (sizes[first : first + _CHAIN] for first in range(0, len(sizes), _CHAIN))
+        sizes = [F.greatest(_sum(chain), F.lit(0)) for chain in chains]
+    return reduce(SparkColumn.__add__, sizes)
 
 
 def _value(field: T.StructField) -> SparkColumn:

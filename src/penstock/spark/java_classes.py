@@ -9,9 +9,11 @@ import os
 import shutil
 import tempfile
 import threading
+from collections.abc import Mapping
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -32,20 +34,28 @@ def java_class(spark: SparkSession, name: str) -> Any:
     return getattr(spark._jvm, name)
 
 
-def class_loader(spark: SparkSession, package: str, names: tuple[str, ...]) -> Any:
-    """The class loader that finds the classes of a package of sources, compiled if they were not yet."""
+def class_loader(
+    spark: SparkSession, package: str, names: tuple[str, ...], services: Mapping[str, str] = MappingProxyType({})
+) -> Any:
+    """The class loader that finds the classes of a package of sources, compiled if they were not yet.
+
+    `services` are the interfaces that Java looks for implementations of, each with the class that is one.
+    """
     gateway: Any = spark.sparkContext._gateway
     with _lock:
         loaded = _loaded.setdefault(gateway, {})
         key = (package, *names)
         if key not in loaded:
-            loaded[key] = _with_folder(spark, class_folder(spark, package, names))
+            loaded[key] = _with_folder(spark, class_folder(spark, package, names, services))
         return loaded[key]
 
 
-def class_folder(spark: SparkSession, package: str, names: tuple[str, ...]) -> Path:
+def class_folder(
+    spark: SparkSession, package: str, names: tuple[str, ...], services: Mapping[str, str] = MappingProxyType({})
+) -> Path:
     """The folder with the classes of a package of sources, compiled if they were not yet; its name is theirs alone."""
-    return _compiled(spark, {name: files(package).joinpath(f"{name}.java").read_text() for name in names})
+    sources = {name: files(package).joinpath(f"{name}.java").read_text() for name in names}
+    return _compiled(spark, sources, services)
 
 
 def _with_folder(spark: SparkSession, folder: Path) -> Any:
@@ -66,15 +76,19 @@ def _with_folder(spark: SparkSession, folder: Path) -> Any:
     return java_class(spark, _URL_LOADER)(urls, context)
 
 
-def _compiled(spark: SparkSession, sources: dict[str, str]) -> Path:
+def _compiled(spark: SparkSession, sources: dict[str, str], services: Mapping[str, str]) -> Path:
     """A folder with the classes of sources that refer to each other."""
     java = java_class(spark, "java.lang.System").getProperty("java.specification.version")
-    text = "\0".join([spark.version, java, *(part for item in sources.items() for part in item)])
+    text = "\0".join([spark.version, java, *(part for item in (*sources.items(), *services.items()) for part in item)])
     folder = _cache() / sha256(text.encode()).hexdigest()[:32]
     if (folder / _COMPLETE).exists():
         return folder
     fresh = Path(tempfile.mkdtemp(dir=folder.parent))
     _compile(spark, sources, fresh)
+    for service, name in services.items():
+        entry = fresh / "META-INF" / "services" / service
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        entry.write_text(f"{name}\n")
     (fresh / _COMPLETE).touch()
     try:
         os.rename(fresh, folder)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from penstock.ducklake.attachment import Attachment
 from penstock.errors import AlreadyExistsError
 from penstock.spark.java_classes import class_loader, java_class
 from penstock.spark.planning_errors import FAILED, note_error
@@ -19,8 +19,10 @@ from penstock.sql.names import NoSuchSchemaError
 _SOURCES = (
     "Lakes", "LakeException", "Values", "LakeRows", "LakeTable", "ScanCopy", "KeptPlans", "ReadLakeTables",
     "PinnedQuery", "Statement", "CommonExpressions", "StatementNames", "LakeCache", "ChangeLakeTables",
-    "LakeProcedure", "TableChanges", "LakeCatalog", "LakeMacros", "LakeNames", "Installation",
+    "LakeProcedure", "TableChanges", "LakeCatalog", "LakeMacros", "LakeNames", "LakeSource", "LakeSink", "LakeFormat",
+    "StreamLakeTables", "Installation",
 )  # fmt: skip
+_SERVICES = {"org.apache.spark.sql.sources.DataSourceRegister": "penstock.sql.LakeFormat"}
 # Errors that Spark has exceptions of its own for, which its IF [NOT] EXISTS and its messages go by.
 _KINDS: tuple[tuple[type[Exception], str], ...] = ((AlreadyExistsError, "exists"), (NoSuchSchemaError, "no schema"))
 
@@ -30,14 +32,24 @@ def items_of(items: Any) -> list[Any]:
     return [items[place] for place in range(len(items))]
 
 
+Caller = Callable[[int, str | None], AbstractContextManager[None]]
+
+
+def _anybody(java_thread: int, transaction: str | None) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
 class Answers:
-    """The answers for one lake, as the `java.util.function.Function` that its catalogs call."""
+    """The answers for one lake, as the `java.util.function.Function` that its catalogs call.
+
+    `caller` gives a thread of this process what the one in the JVM has, for which it answers.
+    """
 
     class Java:
         implements = ["java.util.function.Function"]  # noqa: RUF012 - py4j reads a list
 
-    def __init__(self, attachment: Attachment, answering: Sequence[object]) -> None:
-        self._attachment = attachment
+    def __init__(self, answering: Sequence[object], caller: Caller = _anybody) -> None:
+        self._caller = caller
         self._verbs = {
             name: getattr(answers, name)
             for answers in answering
@@ -52,7 +64,7 @@ class Answers:
         """
         thread, transaction, verb, *arguments = json.loads(call) if isinstance(call, str) else items_of(call)
         try:
-            with self._attachment.called_by(thread, transaction):
+            with self._caller(thread, transaction):
                 answer: Callable[..., Any] = self._verbs[verb]
                 return answer(*arguments)
         except Exception as error:
@@ -65,7 +77,7 @@ def load_classes(spark: SparkSession) -> None:
     gateway: Any = spark.sparkContext._gateway
     start_callbacks: Any = ensure_callback_server_started
     start_callbacks(gateway)
-    class_loader(spark, "penstock.sql.java", (*_SOURCES, _catalog_source(spark)))
+    class_loader(spark, "penstock.sql.java", (*_SOURCES, _catalog_source(spark)), _SERVICES)
 
 
 def _catalog_source(spark: SparkSession) -> str:

@@ -21,6 +21,7 @@ from penstock.sql.macros import Macros
 from penstock.sql.procedures import Procedures
 from penstock.sql.sessions import catalog_settings, forget_catalog, setting
 from penstock.sql.shown_objects import ShownObjects
+from penstock.sql.streams import KnownStreams, StreamAnswers
 from penstock.sql.table_definitions import TableDefinitions
 from penstock.sql.table_functions import TableFunctions
 from penstock.sql.table_rows import TableRows
@@ -35,7 +36,10 @@ _lock = threading.Lock()
 class Door:
     """The way from Spark to one lake: the number that the JVM knows it by, and where it is registered."""
 
+    lake: DuckLake
     id: str
+    evolving: EvolvingTables
+    streams: KnownStreams
     registered: list[tuple[SparkSession, str]] = field(default_factory=list)
 
 
@@ -65,15 +69,16 @@ def door_to(lake: DuckLake) -> Door:
         if attachment not in _doors:
             _check_threads()
             load_classes(lake.spark)
-            door = Door(uuid4().hex)
-            evolving = EvolvingTables(attachment)
+            evolving, number = EvolvingTables(attachment), uuid4().hex
+            door = Door(lake, number, evolving, KnownStreams(attachment, number))
             shown = ShownObjects(attachment, evolving)
             definitions = TableDefinitions(lake, shown, evolving)
             rows = TableRows(lake, door.id, definitions, evolving)
             macros = Macros(lake, door.id)
             functions = TableFunctions(lake, macros)
-            answering = [shown, definitions, rows, Procedures(lake), functions, Views(lake, door.id), macros]
-            sql_class(lake.spark, "Lakes").register(door.id, Answers(attachment, answering))
+            streams = StreamAnswers(door.streams)
+            answering = [shown, definitions, rows, Procedures(lake), functions, Views(lake, door.id), macros, streams]
+            sql_class(lake.spark, "Lakes").register(door.id, Answers(answering, attachment.called_by))
             attachment.answer_spark(Transactions(lake.spark, door.id))
             _doors[attachment] = door
         return _doors[attachment]
@@ -93,6 +98,12 @@ def register(lake: DuckLake, name: str, spark: SparkSession) -> None:
         spark.conf.set(key, value)
     door.registered.append((spark, name))
     sql_class(spark, "Lakes").name(name, door.id)
+
+
+def lake_named(spark: SparkSession, name: str) -> DuckLake | None:
+    """The lake that a session knows by a name, or None."""
+    number = spark.conf.get(f"{setting(name)}.lake", None) if _is_name(name) else None
+    return next((door.lake for door in list(_doors.values()) if door.id == number), None)
 
 
 def unregister_all(lake: DuckLake) -> None:

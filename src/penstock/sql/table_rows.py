@@ -176,28 +176,31 @@ class TableRows:
         """Rows of a table that is yet to be wait for its commit."""
         token = json.loads(handle).get("staged")
         if token is not None:
-            self._definitions.keep_rows(token, self._pinned(jframe))
+            self._definitions.keep_rows(token, pinned_frame(self._lake, self._id, jframe))
         return token is not None
 
     @contextmanager
     def _statement(self, handle: str, jframe: Any) -> Iterator[DataFrame]:
         """A statement, and the frame that it takes, whose tables are as they are when it begins."""
         with self._evolving.going_on(handle):
-            yield self._pinned(jframe)
+            yield pinned_frame(self._lake, self._id, jframe)
 
-    def _pinned(self, jframe: Any) -> DataFrame:
-        """A frame that shows the lake's tables as this thread sees them now, whatever is written meanwhile."""
-        frame = ClassicDataFrame(jframe, self._lake.spark)
-        query = sql_class(self._lake.spark, "PinnedQuery")
-        plan = query_execution(frame).analyzed()
-        tables = [items_of(table) for table in items_of(query.tables(self._id, plan))]
-        if not tables:
-            return frame
-        plans = [self._analyzed_rows(handle, row_ids) for handle, row_ids in tables]
-        return frame_of_plan(frame, query.of(self._id, plan, plans))
 
-    def _analyzed_rows(self, handle: str, row_ids: bool) -> Any:
-        return query_execution(self._table(handle).read(version=json.loads(handle)["at"], row_ids=row_ids)).analyzed()
+def pinned_frame(lake: DuckLake, lake_id: str, jframe: Any) -> DataFrame:
+    """A frame that shows the lake's tables as this thread sees them now, whatever is written meanwhile."""
+    frame = ClassicDataFrame(jframe, lake.spark)
+    query = sql_class(lake.spark, "PinnedQuery")
+    plan = query_execution(frame).analyzed()
+    tables = [items_of(table) for table in items_of(query.tables(lake_id, plan))]
+    if not tables:
+        return frame
+    plans = [_analyzed_rows(lake, json.loads(handle), row_ids) for handle, row_ids in tables]
+    return frame_of_plan(frame, query.of(lake_id, plan, plans))
+
+
+def _analyzed_rows(lake: DuckLake, handle: dict[str, Any], row_ids: bool) -> Any:
+    table = lake.table(quoted_name(handle["schema"], handle["name"]))
+    return query_execution(table.read(version=handle["at"], row_ids=row_ids)).analyzed()
 
 
 def _with_clause(merge: Merge, case: Case, action: Action, values: Any, condition: Any) -> Merge:

@@ -29,6 +29,7 @@ class SnapshotSpan:
     rewritten: tuple[int, ...]
     updating: tuple[int, ...] | None  # the only ones that can have updated rows, if they are known
     first_file_id: int  # of the files that the first snapshot or a later one wrote
+    needed: tuple[int, ...]  # those that must not be expired when the changes are read
 
     def holds(self, snapshot: str) -> str:
         """SQL that is true for a snapshot of the span."""
@@ -37,8 +38,13 @@ class SnapshotSpan:
         return f"({within}{left_out})"
 
 
-def snapshot_span(database: Database, table_id: int, first: int, last: int) -> SnapshotSpan:
-    """The snapshots of a table's change feed. Of those that were expired nobody knows what they did."""
+def snapshot_span(
+    database: Database, table_id: int, first: int, last: int, needed: tuple[int, ...] | None = None
+) -> SnapshotSpan:
+    """The snapshots of a table's change feed. Of those that were expired nobody knows what they did.
+
+    `needed` are those that must be there when the changes are read: by default the first and the last.
+    """
     sql = "SELECT snapshot_id, changes_made FROM ducklake_snapshot_changes WHERE snapshot_id BETWEEN ? AND ?"
     rows = database.query(sql, [first, last])
     done = {snapshot: _done_to(table_id, changes) for snapshot, changes in rows}
@@ -46,7 +52,8 @@ def snapshot_span(database: Database, table_id: int, first: int, last: int) -> S
     updating = tuple(snapshot for snapshot, kinds in done.items() if kinds & _INSERTING and kinds & _DELETING)
     all_known = len(rows) == last + 1 - first and all(changes is not None for _, changes in rows)
     before = database.value("SELECT max(next_file_id) FROM ducklake_snapshot WHERE snapshot_id < ?", [first])
-    return SnapshotSpan(first, last, rewritten, updating if all_known else None, before or 0)
+    known = updating if all_known else None
+    return SnapshotSpan(first, last, rewritten, known, before or 0, (first, last) if needed is None else needed)
 
 
 def _done_to(table_id: int, changes: str | None) -> set[str]:
@@ -79,7 +86,7 @@ class ChangedFiles(FileScope):
         )
 
     def _needed(self) -> tuple[int, ...]:
-        return (self.span.first, self.span.last)
+        return self.span.needed
 
     def _partial(self) -> str:
         return "(1 = 0)"

@@ -61,6 +61,7 @@ class FileScope:
     has_variants: bool = False
     milliseconds: tuple[int, ...] = ()  # the columns and fields that files may hold as milliseconds
     seen_time: datetime | None = field(default=None, compare=False)  # of the snapshot that was seen
+    row_ids: tuple[int, int | None] | None = None  # only files that can have rows of ids above the one, up to the other
 
     @property
     def version(self) -> int:
@@ -244,7 +245,15 @@ class FileScope:
         """The data files that the scope is of, for a query of those that a condition keeps."""
         known = "d.data_file_id < ?" + (f" OR d.begin_snapshot = {self.at.own}" if self.at.own else "")
         table = self.database.dialect.unindexed("d.table_id") if keep.by_ids else "d.table_id"
-        return f"{table} = ? AND {self._chosen()} AND ({known})"
+        return f"{table} = ? AND {self._chosen()} AND ({known}){self._with_row_ids()}"
+
+    def _with_row_ids(self) -> str:
+        """Files that do not say which ids their rows have hold them themselves."""
+        if self.row_ids is None:
+            return ""
+        after, until = self.row_ids
+        end = "" if until is None else f" AND d.row_id_start <= {until}"
+        return f" AND (d.row_id_start IS NULL OR (d.row_id_start + d.record_count - 1 > {after}{end}))"
 
     def _needed(self) -> tuple[int, ...]:
         return (self.version,)

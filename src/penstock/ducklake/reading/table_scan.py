@@ -302,16 +302,17 @@ class TableScan:
         return SqlColumn(column.name, value)
 
     def _file_schema(self, group: FileGroup, reading: Reading, mapped: MappedReading | None) -> T.StructType:
-        schema = T.StructType()
-        for column in self.layout.columns:
-            if column.id not in reading.missing and not (mapped and column.id in mapped.hive):
-                schema.add(_with_default(reading.read_field(column), column, reading))
+        fields = [
+            _with_default(reading.read_field(column), column, reading)
+            for column in self.layout.columns
+            if column.id not in reading.missing and not (mapped and column.id in mapped.hive)
+        ]
         if self._numbered(group):
-            schema.add(POSITION, T.LongType())
+            fields.append(T.StructField(POSITION, T.LongType()))
         for name in [EMBEDDED_ROW_ID] * self.row_ids + [EMBEDDED_SNAPSHOT_ID] * group.partial:
             metadata = {FIELD_ID: _EMBEDDED_FIELD_IDS[name]} if reading.by_field_id else {}
-            schema.add(T.StructField(name, T.LongType(), True, metadata))
-        return schema
+            fields.append(T.StructField(name, T.LongType(), True, metadata))
+        return T.StructType(fields)
 
     def _numbered(self, group: FileGroup) -> bool:
         return group.deleted or self.row_ids or self.addresses
@@ -379,11 +380,15 @@ def table_scan(
     row_ids: bool = False,
     addresses: bool = False,
     nanoseconds: bool = False,
+    columns: tuple[Column, ...] | None = None,
 ) -> TableScan:
-    """A scan of a table at a snapshot, or as a transaction sees it. Call it inside `Database.consistent()`."""
+    """A scan of a table at a snapshot, or as a transaction sees it. Call it inside `Database.consistent()`.
+
+    `columns` are those to show, of another snapshot, which have the same types in this one if they are there.
+    """
     database = shown.database
     history = tuple(column_versions(database, table.id))
-    layout = ColumnLayout(columns_at(history, shown.at), history, nanoseconds)
+    layout = ColumnLayout(columns_at(history, shown.at) if columns is None else columns, history, nanoseconds)
     latest = latest_snapshot(database)
     scope = (TargetFiles if addresses else FileScope)(
         database, table.id, table.path, shown.at, latest.id, latest.next_file_id, layout.eras,

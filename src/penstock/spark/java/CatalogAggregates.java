@@ -277,10 +277,10 @@ public class CatalogAggregates extends Rule {
 
   private static int place(Seq output, Expression argument) {
     if (argument instanceof Literal) return ((Literal) argument).value() == null ? ABSENT : EVERY_ROW;
-    for (int i = 0; i < output.size(); i++) {
-      if (argument instanceof Attribute && ((Attribute) output.apply(i)).exprId().equals(((Attribute) argument).exprId())) {
-        return i;
-      }
+    if (!(argument instanceof Attribute)) return ABSENT;
+    scala.collection.Iterator columns = output.iterator(); // a list, which goes through all before a place to get there
+    for (int i = 0; columns.hasNext(); i++) {
+      if (((Attribute) columns.next()).exprId().equals(((Attribute) argument).exprId())) return i;
     }
     return ABSENT;
   }

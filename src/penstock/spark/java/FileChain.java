@@ -105,8 +105,8 @@ class FileChain {
 
     private Expression child(Object node) {
       ExprId id = ((AttributeReference) node).exprId();
-      for (int i = 0; i < projected.size(); i++) {
-        NamedExpression one = (NamedExpression) projected.apply(i);
+      for (scala.collection.Iterator all = projected.iterator(); all.hasNext();) {
+        NamedExpression one = (NamedExpression) all.next();
         if (one instanceof Alias && one.exprId().equals(id)) return ((Alias) one).child();
       }
       return null;

@@ -1,8 +1,10 @@
 package penstock;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
@@ -39,16 +41,18 @@ public class Projection {
   /** The plan with columns [[name, SQL], ...] alone; the plan itself where these are its own. */
   static LogicalPlan over(LogicalPlan plan, List columns, SQLConf session) {
     ArrayList all = new ArrayList();
-    boolean same = columns.size() == plan.output().size();
+    List output = output(plan);
+    Map byName = byName(output);
+    boolean same = columns.size() == output.size();
     SQLConf settings = null;
     for (int i = 0; i < columns.size(); i++) {
       String name = (String) ((List) columns.get(i)).get(0);
       String sql = (String) ((List) columns.get(i)).get(1);
       String plain = plainName(sql);
       if (plain == null && settings == null) settings = settings(session);
-      Expression value = plain != null ? named(plan, plain) : parsed(sql, plan, settings);
+      Expression value = plain != null ? named(byName, plain) : parsed(sql, byName, settings);
       boolean own = plain != null && ((Attribute) value).name().equals(name);
-      same = same && own && value == plan.output().apply(i);
+      same = same && own && value == output.get(i);
       all.add(own ? value : alias(value, name));
     }
     return same ? plan : new Project(seq(all), plan);
@@ -57,11 +61,12 @@ public class Projection {
   /** The plan with its columns at places, under names: [[name, place], ...]. */
   static LogicalPlan placed(LogicalPlan plan, List columns) {
     ArrayList all = new ArrayList();
+    List output = output(plan);
     Set seen = new HashSet();
     for (int i = 0; i < columns.size(); i++) {
       String name = (String) ((List) columns.get(i)).get(0);
       Object place = ((List) columns.get(i)).get(1);
-      Attribute value = (Attribute) plan.output().apply(((Number) place).intValue());
+      Attribute value = (Attribute) output.get(((Number) place).intValue());
       boolean own = value.name().equals(name) && seen.add(place);
       all.add(own ? value : alias(value, name));
     }
@@ -88,34 +93,43 @@ public class Projection {
     return inner.replace("``", "").indexOf('`') < 0 ? inner.replace("``", "`") : null;
   }
 
-  private static Attribute named(LogicalPlan plan, String name) {
-    Seq output = plan.output();
-    for (int i = 0; i < output.size(); i++) {
-      if (((Attribute) output.apply(i)).name().equals(name)) return (Attribute) output.apply(i);
-    }
-    throw new IllegalArgumentException("no column " + name + " in " + output);
+  /** The columns of a plan, once: Spark makes the list anew each time, and goes through it to find a place in it. */
+  private static List output(LogicalPlan plan) {
+    return new ArrayList(scala.jdk.javaapi.CollectionConverters.asJava(plan.output()));
   }
 
-  private static Expression parsed(final String sql, final LogicalPlan plan, SQLConf settings) {
-    return (Expression) SQLConf$.MODULE$.withExistingConf(settings, new Parsing(sql, plan));
+  private static Map byName(List output) {
+    Map found = new HashMap();
+    for (int i = output.size() - 1; i >= 0; i--) found.put(((Attribute) output.get(i)).name(), output.get(i));
+    return found;
+  }
+
+  private static Attribute named(Map byName, String name) {
+    Attribute found = (Attribute) byName.get(name);
+    if (found == null) throw new IllegalArgumentException("no column " + name + " in " + byName.keySet());
+    return found;
+  }
+
+  private static Expression parsed(String sql, Map byName, SQLConf settings) {
+    return (Expression) SQLConf$.MODULE$.withExistingConf(settings, new Parsing(sql, byName));
   }
 
   private static class Parsing extends AbstractFunction0 {
     final String sql;
-    final LogicalPlan plan;
-    Parsing(String sql, LogicalPlan plan) {
+    final Map byName;
+    Parsing(String sql, Map byName) {
       this.sql = sql;
-      this.plan = plan;
+      this.byName = byName;
     }
     public Object apply() {
       Expression expression = (Expression) CatalystSqlParser$.MODULE$.parseExpression(sql);
-      return expression.transformUp(new Resolved(plan));
+      return expression.transformUp(new Resolved(byName));
     }
   }
 
   private static class Resolved extends AbstractPartialFunction {
-    final LogicalPlan plan;
-    Resolved(LogicalPlan plan) { this.plan = plan; }
+    final Map byName;
+    Resolved(Map byName) { this.byName = byName; }
 
     public boolean isDefinedAt(Object node) {
       return node instanceof UnresolvedAttribute || node instanceof UnresolvedFunction;
@@ -130,7 +144,7 @@ public class Projection {
     }
 
     private Expression field(Seq path) {
-      Expression value = named(plan, (String) path.apply(0));
+      Expression value = named(byName, (String) path.apply(0));
       for (int i = 1; i < path.size(); i++) value = new UnresolvedExtractValue(value, Literal$.MODULE$.apply(path.apply(i)));
       return value;
     }

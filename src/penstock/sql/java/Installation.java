@@ -21,9 +21,11 @@ public final class Installation {
     if (!has(extensions.buildOptimizerRules(session), ReadLakeTables.class)) {
       extensions.injectOptimizerRule(new Builder("read"));
       extensions.injectPostHocResolutionRule(new Builder("change"));
+      extensions.injectPostHocResolutionRule(new Builder("stream"));
       extensions.injectHintResolutionRule(new Builder("functions"));
     }
     add(analyzer, "postHocResolutionRules", analyzer.postHocResolutionRules(), new ChangeLakeTables());
+    add(analyzer, "postHocResolutionRules", analyzer.postHocResolutionRules(), new StreamLakeTables());
     add(analyzer, "hintResolutionRules", analyzer.hintResolutionRules(), new LakeNames(session));
   }
 
@@ -56,6 +58,7 @@ public final class Installation {
     public Object apply(Object session) {
       if (kind.equals("read")) return new ReadLakeTables();
       if (kind.equals("change")) return new ChangeLakeTables();
+      if (kind.equals("stream")) return new StreamLakeTables();
       return new LakeNames((SparkSession) session);
     }
   }

@@ -41,7 +41,7 @@ public final class PinnedQuery {
       if (!isDefinedAt(node)) return otherwise.apply(node);
       DataSourceV2Relation relation = (DataSourceV2Relation) node;
       ArrayList one = new ArrayList();
-      one.add(((LakeTable) relation.table()).handle());
+      one.add(((LakeTable) ReadLakeTables.rowsOf(node)).handle());
       one.add(Boolean.valueOf(ReadLakeTables.hasRowIds(relation)));
       seen.add(one);
       return plans == null ? node : ReadLakeTables.with(relation, (LogicalPlan) plans.get(seen.size() - 1));

@@ -50,6 +50,7 @@ public class ReadLakeTables extends Rule {
   static LakeRows rowsOf(Object node) {
     if (!(node instanceof DataSourceV2Relation)) return null;
     Object table = ((DataSourceV2Relation) node).table();
+    if (table instanceof LakeFormat.Found) return ((LakeFormat.Found) table).table();
     if (table instanceof LakeRows) return (LakeRows) table;
     if (!table.getClass().getSimpleName().equals("ChangelogTable")) return null;
     try { // Spark's wrapper of the changes that a catalog gives
@@ -79,12 +80,13 @@ public class ReadLakeTables extends Rule {
   /** The relation with its rows; `plan` has the columns by their names, in any order. */
   static LogicalPlan with(DataSourceV2Relation relation, LogicalPlan plan) {
     Seq wanted = relation.output();
+    Seq output = plan.output(); // made anew at each call
     boolean scan = ScanCopy.scans(plan) != null;
     HashMap ids = new HashMap();
     ArrayList columns = new ArrayList();
     for (int i = 0; i < wanted.size(); i++) {
       AttributeReference column = (AttributeReference) wanted.apply(i);
-      Attribute found = found(relation, column, plan.output());
+      Attribute found = found(relation, column, output);
       ids.put(found.exprId(), column.exprId());
       columns.add(scan ? (Object) found.withExprId(column.exprId()) : alias(found, column));
     }
@@ -100,7 +102,7 @@ public class ReadLakeTables extends Rule {
     throw Lakes.raised(new LakeException("", message));
   }
 
-  private static Alias alias(Attribute found, AttributeReference column) {
+  static Alias alias(Attribute found, AttributeReference column) {
     Seq none = (Seq) scala.collection.immutable.Nil$.MODULE$;
     return new Alias(found, column.name(), column.exprId(), none, Option.apply(column.metadata()), none);
   }
@@ -108,8 +110,8 @@ public class ReadLakeTables extends Rule {
   static boolean hasRowIds(DataSourceV2Relation relation) { return named(relation.output(), LakeTable.ROW_ID) != null; }
 
   private static Attribute named(Seq output, String name) {
-    for (int i = 0; i < output.size(); i++) {
-      Attribute column = (Attribute) output.apply(i);
+    for (scala.collection.Iterator columns = output.iterator(); columns.hasNext();) {
+      Attribute column = (Attribute) columns.next();
       if (column.name().equals(name)) return column;
     }
     return null;

@@ -40,8 +40,10 @@ class StatementNames extends AbstractPartialFunction {
   }
 
   private static int place(Seq output, AttributeReference column) {
-    for (int i = 0; output != null && i < output.size(); i++) {
-      if (((Attribute) output.apply(i)).exprId().equals(column.exprId())) return i;
+    if (output == null) return -1;
+    scala.collection.Iterator columns = output.iterator();
+    for (int i = 0; columns.hasNext(); i++) {
+      if (((Attribute) columns.next()).exprId().equals(column.exprId())) return i;
     }
     return -1;
   }

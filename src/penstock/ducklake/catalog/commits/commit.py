@@ -236,6 +236,8 @@ def _check_conflicts(database: Database, staging: Staging, latest: Snapshot) -> 
     texts = database.query("SELECT changes_made FROM ducklake_snapshot_changes WHERE snapshot_id > ?", [base])
     if len(texts) < latest.id - base:
         raise _conflict_error("what other writers did is not known, because their snapshots were expired", base)
+    if staging.stream is not None:
+        staging.stream.check_still_known(database)
     others = OtherChanges.of(change for (text,) in texts for change in parse_changes(text))
     sql = f"SELECT schema_id, schema_name FROM ducklake_schema WHERE {At(base).visible()}"
     found = find_conflict((*staging.changes, *staging.unlogged), others, dict(database.query(sql)))

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.ducklake.catalog.commits.compacted_sources import CompactedSources
-from penstock.ducklake.catalog.commits.conflicts import CHECKED
+from penstock.ducklake.catalog.commits.conflicts import CHECKED, DELETED, INSERTED
 from penstock.ducklake.catalog.commits.merge_reliance import MergeReliance
 from penstock.ducklake.catalog.commits.provisional_ids import ProvisionalIds, is_provisional
 from penstock.ducklake.catalog.commits.removed_rows import RemovedRows
+from penstock.ducklake.catalog.commits.stream_batches import StreamBatch
 from penstock.ducklake.model.objects import ColumnVersion
 from penstock.ducklake.model.snapshot_changes import SnapshotChange
 from penstock.ducklake.model.snapshots import Snapshot
@@ -118,6 +119,7 @@ class Staging:
     dated: dict[int, CatalogRow] = field(default_factory=dict)
     # The versions of columns as they were when the transaction began, of tables that it has looked up by then.
     histories: dict[int, Sequence[ColumnVersion]] = field(default_factory=dict, repr=False)
+    stream: StreamBatch | None = None  # the batch of a stream that the transaction writes
     attempted: Snapshot | None = None  # the snapshot that a commit wrote whole, so that only COMMIT was missing
 
     @property
@@ -150,6 +152,13 @@ class Staging:
             if not is_provisional(number)
         )
 
+    @property
+    def written_tables(self) -> list[int]:
+        """The tables that the transaction makes, or changes rows of."""
+        changed = {int(change.value) for change in self.changes if change.kind in (*INSERTED, *DELETED)}
+        gone = {int(change.value) for change in self.changes if change.kind == "dropped_table"}
+        return sorted((changed | {row["table_id"] for row in self.added.get("ducklake_table", ())}) - gone)
+
     def unused_files(self) -> list[str]:
         """Files that were written and are not part of what is staged any more."""
         used = {_file_name(row["path"]) for table in FILE_TABLES for row in self.rows(table)}
@@ -176,6 +185,7 @@ class Staging:
             self.shown_row_ids,
             self.dated,
             self.histories,
+            self.stream,
         )
 
     def rows(self, table: str) -> Sequence[CatalogRow]:

@@ -1,0 +1,114 @@
+"""Reads the options of the format "ducklake", and says what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.ducklake.attachment import Attachment
+from penstock.ducklake.streaming.stream_definitions import INITIAL, define_stream
+from penstock.ducklake.streaming.table_stream import StreamDefinition
+from penstock.errors import InvalidError
+
+PARTITIONS = "__partition_columns"  # where Spark puts those of DataFrameWriter.partitionBy
+_LAKE, _TABLE = "lake", "table"
+DEFINITION = "definition"  # of a stream that Python has defined: what LakeSource is made of
+_TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
+Use = Literal["read", "write", "stream", "sink"]
+# What each use takes besides the lake and how it is attached; names go without regard to case and underscores.
+_OPTIONS: dict[Use, tuple[str, ...]] = {
+    "read": ("version", "timestamp", "versionAsOf", "timestampAsOf"),
+    "write": ("distribution",),
+    "stream": (
+        "startingVersion", "startingTimestamp", "changes", "maxSnapshotsPerTrigger", "maxRowsPerTrigger",
+        "failOnDataLoss", "nanoseconds", DEFINITION,
+    ),
+    "sink": ("stream", "maintain", "checkpointLocation", "queryName", "path"),
+}  # fmt: skip
+ATTACH_OPTIONS = (
+    "data_path", "read_only", "encrypted", "data_inlining_row_limit", "metadata_schema", "automatic_migration",
+    "override_data_path", "create_if_not_exists", "max_retry_count", "retry_wait_ms", "retry_backoff",
+)  # fmt: skip
+_STORAGE = ("aws_", "azure_")
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "")
+
+
+@dataclass(frozen=True)
+class FormatOptions:
+    """The options of one use, each under its plain name, apart from those that attach a lake."""
+
+    use: Use
+    lake: str
+    table: str
+    given: Mapping[str, str]
+    attach: Mapping[str, str]
+
+    @classmethod
+    def of(cls, use: Use, text: str) -> FormatOptions:
+        """Read what Spark gives, and raise an InvalidError for what nobody would look at."""
+        given: dict[str, str] = json.loads(text)
+        storage = {name: value for name, value in given.items() if name.lower().startswith(_STORAGE)}
+        plain = {_plain(name): value for name, value in given.items() if name not in storage}
+        for name in (_LAKE, _TABLE):
+            if not plain.get(name) and DEFINITION not in plain:
+                raise InvalidError(
+                    f'the format ducklake needs the option {name}: .option("lake", "ducklake:sales.ducklake") (or the '
+                    'name that the lake has in this session) and .option("table", "main.orders")'
+                )
+        attach = {name: plain.pop(_plain(name)) for name in ATTACH_OPTIONS if _plain(name) in plain}
+        lake, table, partitions = plain.pop(_LAKE, ""), plain.pop(_TABLE, ""), plain.pop(_plain(PARTITIONS), "[]")
+        unknown = sorted(plain.keys() - set(map(_plain, _OPTIONS[use])))
+        if unknown:
+            known = ", ".join((_LAKE, _TABLE, *_OPTIONS[use], *ATTACH_OPTIONS))
+            raise InvalidError(f"a {use} by the format ducklake has no option {', '.join(unknown)}; it takes {known}")
+        return cls(use, lake, table, {**plain, PARTITIONS: partitions}, {**attach, **storage})
+
+    def get(self, *names: str) -> str | None:
+        """The value of an option, which may have several names."""
+        found = [self.given[_plain(name)] for name in names if _plain(name) in self.given]
+        if len(found) > 1:
+            raise InvalidError(f"the options {' and '.join(names)} say the same; give one of them")
+        return found[0] if found else None
+
+    def number(self, name: str) -> int | None:
+        """A whole number."""
+        text = self.get(name)
+        if text is not None and not text.strip().isdecimal():
+            raise InvalidError(f"the option {name} cannot be {text!r}; it takes a whole number")
+        return None if text is None else int(text)
+
+    def flag(self, name: str, otherwise: bool) -> bool:
+        """True or false."""
+        return flag(name, self.get(name), otherwise)
+
+
+def flag(name: str, text: str | None, otherwise: bool) -> bool:
+    """What an option says that is true or false."""
+    if text is None:
+        return otherwise
+    if text.strip().lower() not in (*_TRUE, *_FALSE):
+        raise InvalidError(f"the option {name} cannot be {text!r}; it is true or false")
+    return text.strip().lower() in _TRUE
+
+
+def stream_definition(attachment: Attachment, schema: str, name: str, options: FormatOptions) -> StreamDefinition:
+    """The stream of a table that options ask for."""
+    time, version = options.get("startingTimestamp"), options.number("startingVersion")
+    if time is not None and version is not None:
+        raise InvalidError("give startingVersion or startingTimestamp, not both")
+    return define_stream(
+        attachment,
+        schema,
+        name,
+        start=time if time is not None else version if version is not None else INITIAL,
+        changes=options.flag("changes", False),
+        max_snapshots_per_trigger=options.number("maxSnapshotsPerTrigger"),
+        max_rows_per_trigger=options.number("maxRowsPerTrigger"),
+        fail_on_data_loss=options.flag("failOnDataLoss", True),
+        nanoseconds=options.get("nanoseconds") == "long",
+    )

@@ -1,0 +1,291 @@
+"""Streams out of tables: what DuckDB's extension says was inserted or changed, batch by batch, each row once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+import penstock
+from penstock import Lake
+from penstock.errors import InvalidError, NotFoundError
+from support.catalogs import Catalog
+from support.streams import NOW, all_rows, collected, finished, forget_last_batch, run
+
+TABLE = (
+    "CREATE TABLE t (id INTEGER, name VARCHAR)",
+    "INSERT INTO t SELECT i, 'n' || i FROM range(30) r(i)",
+    "DELETE FROM t WHERE id % 7 = 0",
+    "INSERT INTO t VALUES (100, NULL), (101, 'quo''te /=%$ 🦆')",
+)
+MORE = (
+    "INSERT INTO t SELECT i, NULL FROM range(200, 240) r(i)",
+    "UPDATE t SET name = 'new' WHERE id IN (1, 100, 201)",
+    "DELETE FROM t WHERE id IN (2, 101, 202)",
+    "INSERT INTO t VALUES (300, '')",
+)
+
+
+@pytest.fixture
+def lake(catalog: Catalog, spark: SparkSession) -> Iterator[Lake]:
+    with catalog.build() as reference:
+        reference.execute(*TABLE)
+    with penstock.attach(catalog.uri, data_path=catalog.data_path, spark=spark) as lake:
+        yield lake
+
+
+@pytest.fixture
+def shared(sqlite_catalog: Catalog, spark: SparkSession) -> Iterator[Lake]:
+    """On a catalog that DuckDB may use at the same time."""
+    with sqlite_catalog.build() as reference:
+        reference.execute(*TABLE)
+    with penstock.attach(sqlite_catalog.uri, data_path=sqlite_catalog.data_path, spark=spark) as lake:
+        yield lake
+
+
+def told(catalog: Catalog, sql: str) -> list[tuple[Any, ...]]:
+    with catalog.reference() as reference:
+        return sorted(reference.rows(sql), key=repr)
+
+
+def execute(catalog: Catalog, *statements: str) -> int:
+    """What DuckDB does meanwhile; the newest snapshot after it."""
+    with catalog.reference() as reference:
+        reference.execute(*statements)
+        version: int = reference.value("SELECT max(snapshot_id) FROM lk.snapshots()")
+        return version
+
+
+def test_the_table_and_then_what_is_inserted(catalog: Catalog, lake: Lake, tmp_path: Path) -> None:
+    stream = lake.table("t").read_stream()
+    assert stream.isStreaming
+    assert stream.columns == ["id", "name"]
+    first = collected(stream, tmp_path / "c")
+    assert len(first) == 1
+    start = lake.current_snapshot().id
+    assert collected(stream, tmp_path / "c") == []
+    lake.close()
+    shown = told(catalog, "FROM t")
+    assert all_rows(first) == shown
+    last = execute(catalog, *MORE)
+    inserted = told(catalog, f"SELECT id, name FROM ducklake_table_insertions('lk', 'main', 't', {start + 1}, {last})")
+    with penstock.attach(catalog.uri, data_path=catalog.data_path, spark=lake.spark) as again:
+        second = collected(again.table("t").read_stream(), tmp_path / "c")
+        assert all_rows(second) == inserted
+        forget_last_batch(tmp_path / "c")
+        assert collected(again.table("t").read_stream(), tmp_path / "c") == second
+
+
+@pytest.mark.parametrize("start", ["version", "time", "first"])
+def test_changes_from_a_snapshot_on(sqlite_catalog: Catalog, shared: Lake, tmp_path: Path, start: str) -> None:
+    from_here = shared.current_snapshot()
+    last = execute(sqlite_catalog, *MORE)
+    first = 0 if start == "first" else from_here.id + 1
+    given: Any = first if start != "time" else from_here.time + timedelta(microseconds=1)
+    stream = shared.table("t").read_stream(start=given, changes=True)
+    assert stream.columns == ["snapshot_id", "rowid", "change_type", "id", "name"]
+    batches = collected(stream, tmp_path / "c")
+    assert all_rows(batches) == told(sqlite_catalog, f"FROM ducklake_table_changes('lk', 'main', 't', {first}, {last})")
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_limits_split_snapshots_by_row_ids(
+    sqlite_catalog: Catalog, shared: Lake, tmp_path: Path, changes: bool
+) -> None:
+    """Files are merged and rows flushed in between: row ids stay."""
+    table = shared.table("t")
+    stream = table.read_stream(changes=changes, max_rows_per_trigger=10)
+    whole = all_rows(collected(table.read_stream(changes=changes), tmp_path / "whole"))
+    seen: list[list[tuple[Any, ...]]] = []
+
+    def take(rows: DataFrame, batch: int) -> None:
+        seen.append([tuple(row) for row in rows.collect()])
+        if batch == 0:
+            table.flush_inlined_data()
+            table.merge_adjacent_files()
+
+    run(stream, tmp_path / "c", take)
+    assert all_rows(seen) == whole
+    assert len(seen) >= 3
+    assert max(map(len, seen)) <= 10
+    start = shared.current_snapshot().id
+    last = execute(sqlite_catalog, *MORE)
+    more = collected(stream, tmp_path / "c")
+    if changes:
+        wanted = told(sqlite_catalog, f"FROM ducklake_table_changes('lk', 'main', 't', {start + 1}, {last})")
+    else:
+        feed = f"ducklake_table_insertions('lk', 'main', 't', {start + 1}, {last})"
+        wanted = told(sqlite_catalog, f"SELECT id, name FROM {feed}")
+    assert all_rows(more) == wanted
+    assert max(map(len, more[:4])) <= 10  # the snapshot with 40 rows
+
+
+def test_limits_of_snapshots(shared: Lake, sqlite_catalog: Catalog, tmp_path: Path) -> None:
+    start = shared.current_snapshot().id + 1
+    execute(sqlite_catalog, *MORE)
+    stream = shared.table("t").read_stream(start=start, max_snapshots_per_trigger=1)
+    assert [len(batch) for batch in collected(stream, tmp_path / "a")] == [40, 3, 1]  # deletes insert nothing
+    assert [len(batch) for batch in collected(stream, tmp_path / "b", {"once": True})] == [44]
+
+
+def test_maintenance_and_other_tables_make_no_batch(shared: Lake, sqlite_catalog: Catalog, tmp_path: Path) -> None:
+    stream = shared.table("t").read_stream()
+    assert len(collected(stream, tmp_path / "c")) == 1
+    execute(
+        sqlite_catalog,
+        "CALL ducklake_flush_inlined_data('lk')",
+        "CALL lk.merge_adjacent_files()",
+        "CALL ducklake_rewrite_data_files('lk', delete_threshold => 0)",
+        "CREATE TABLE other AS SELECT 1 AS i",
+        "COMMENT ON TABLE t IS 'said'",
+    )
+    assert collected(stream, tmp_path / "c") == []
+
+
+def test_columns_keep_their_names_and_are_missed_when_they_go(
+    shared: Lake, sqlite_catalog: Catalog, tmp_path: Path
+) -> None:
+    table = shared.table("t")
+    before = table.read_stream()
+    collected(before, tmp_path / "c")
+    execute(
+        sqlite_catalog,
+        "ALTER TABLE t RENAME COLUMN name TO title",
+        "ALTER TABLE t ADD COLUMN more INTEGER DEFAULT 7",
+        "INSERT INTO t VALUES (500, 'renamed', 8)",
+    )
+    assert collected(before, tmp_path / "c") == [[(500, "renamed")]]
+    after = table.read_stream()
+    assert after.columns == ["id", "title", "more"]
+    assert {row[2] for row in collected(after, tmp_path / "d")[0]} == {7, 8}
+    execute(sqlite_catalog, "ALTER TABLE t DROP COLUMN title", "INSERT INTO t VALUES (501, 9)")
+    with pytest.raises(Exception, match=r"column title of main.t was dropped by snapshot"):
+        collected(after, tmp_path / "d")
+    execute(sqlite_catalog, "ALTER TABLE t ALTER more SET DATA TYPE BIGINT", "INSERT INTO t VALUES (502, 10)")
+    with pytest.raises(Exception, match=r"was dropped|is int64 in snapshot"):
+        collected(after, tmp_path / "d")
+
+
+def test_a_table_that_was_made_anew_is_another(shared: Lake, sqlite_catalog: Catalog, tmp_path: Path) -> None:
+    stream = shared.table("t").read_stream()
+    collected(stream, tmp_path / "c")
+    execute(sqlite_catalog, "DROP TABLE t")
+    with pytest.raises(Exception, match="was dropped, and its stream ends"):
+        collected(stream, tmp_path / "c")
+    execute(sqlite_catalog, "CREATE TABLE t AS SELECT 1 AS id, 'x' AS name")
+    with pytest.raises(Exception, match=r"is of another table than main.t"):
+        collected(shared.table("t").read_stream(), tmp_path / "c")
+
+
+def test_expired_snapshots_stop_a_stream_or_are_passed_over(
+    shared: Lake, sqlite_catalog: Catalog, tmp_path: Path
+) -> None:
+    table = shared.table("t")
+    collected(table.read_stream(), tmp_path / "c")
+    execute(sqlite_catalog, *MORE, "CALL ducklake_expire_snapshots('lk', older_than => now())")
+    with pytest.raises(Exception, match=r"were expired before the stream of main.t read them.*failOnDataLoss"):
+        collected(table.read_stream(), tmp_path / "c")
+    rows = all_rows(collected(table.read_stream(fail_on_data_loss=False), tmp_path / "c"))
+    assert {row[0] for row in rows} >= {*range(203, 240), 1, 100, 300}
+    execute(sqlite_catalog, "INSERT INTO t VALUES (400, 'later')")
+    assert collected(table.read_stream(), tmp_path / "c") == [[(400, "later")]]
+
+
+def test_a_query_over_the_stream_reads_only_what_it_needs(shared: Lake, tmp_path: Path) -> None:
+    """Filters and columns go down to the files, joins inside stay plain, and an aggregation has state."""
+    stream = shared.table("t").read_stream()
+    counted = stream.where("id > 100").groupBy("name").count()
+    kept: list[Any] = []
+    query = counted.writeStream.outputMode("complete").option("checkpointLocation", str(tmp_path / "c"))
+    finished(query.foreachBatch(lambda rows, _: kept.extend(rows.collect())).trigger(**NOW).start())
+    assert [(row.name, row["count"]) for row in kept] == [("quo'te /=%$ 🦆", 1)]
+    narrow: list[str] = []
+
+    def look(rows: DataFrame, _: int) -> None:
+        rows.collect()
+
+    selected = stream.where("id > 25").select("id")
+    query_ = selected.writeStream.option("checkpointLocation", str(tmp_path / "d")).foreachBatch(look)
+    running = finished(query_.trigger(**NOW).start())
+    narrow.append(running._jsq.explainInternal(False))
+    assert "PushedFilters: [IsNotNull(id), GreaterThan(id,25)]" in narrow[0]
+    assert "ReadSchema: struct<id:int>" in narrow[0]
+
+
+def test_names_of_tables_are_streams_too(
+    sqlite_catalog: Catalog, shared: Lake, spark: SparkSession, tmp_path: Path
+) -> None:
+    shared.register("streamed")
+    shown = told(sqlite_catalog, "FROM t")
+    assert all_rows(collected(spark.readStream.table("streamed.main.t"), tmp_path / "a")) == shown
+    by_format = spark.readStream.format("ducklake").option("lake", "streamed").option("table", "t")
+    assert all_rows(collected(by_format.load(), tmp_path / "b")) == shown
+    limited = by_format.option("maxRowsPerTrigger", 5).option("changes", "true").load()
+    assert len(collected(limited, tmp_path / "d")) > 3
+    with pytest.raises(Exception, match="has the table's columns, and no changes"):
+        spark.readStream.option("changes", "true").table("streamed.t")
+
+
+def test_a_stream_from_lake_to_lake_follows_every_change(
+    shared: Lake, sqlite_catalog: Catalog, spark: SparkSession, tmp_path: Path
+) -> None:
+    target_uri = f"ducklake:sqlite:{tmp_path}/target.sqlite"
+    with penstock.attach(target_uri, spark=spark) as copies:
+        copy = copies.create_table("copy", "row BIGINT, id INTEGER, name STRING")
+
+        def apply(rows: DataFrame, batch: int) -> None:
+            last = F.row_number().over(
+                penstock_window("rowid").orderBy(
+                    F.desc("snapshot_id"), F.desc(F.col("change_type") != "update_preimage")
+                )
+            )
+            newest = rows.withColumn("n", last).where("n = 1").selectExpr("rowid AS row", "id", "name", "change_type")
+            with copies.write_once(stream="copy", batch=batch):
+                (
+                    copy.merge(newest, on="row")
+                    .when_matched_delete("source.change_type = 'delete'")
+                    .when_matched_update({"id": "source.id", "name": "source.name"})
+                    .when_not_matched_insert(
+                        {"row": "source.row", "id": "source.id", "name": "source.name"},
+                        "source.change_type <> 'delete'",
+                    )
+                    .execute()
+                )
+
+        for statements in ((), MORE[:2], MORE[2:], ("DELETE FROM t WHERE id < 10", "UPDATE t SET id = -id")):
+            execute(sqlite_catalog, *statements)
+            run(shared.table("t").read_stream(changes=True, max_rows_per_trigger=7), tmp_path / "c", apply)
+            forget_last_batch(tmp_path / "c")
+            run(shared.table("t").read_stream(changes=True), tmp_path / "c", apply)
+            rows = sorted((tuple(row)[1:] for row in copy.read().collect()), key=repr)
+            assert rows == told(sqlite_catalog, "FROM t")
+
+
+def penstock_window(column: str) -> Any:
+    from pyspark.sql import Window
+
+    return Window.partitionBy(column)
+
+
+def test_what_is_no_stream_is_refused(shared: Lake, spark: SparkSession, tmp_path: Path) -> None:
+    table = shared.table("t")
+    for arguments, kind, complaint in (
+        ({"max_rows_per_trigger": 0}, InvalidError, "max_rows_per_trigger cannot be 0"),
+        ({"start": -1}, InvalidError, "start cannot be -1"),
+        ({"start": 999}, NotFoundError, "snapshot 999 does not exist"),
+        ({"start": datetime(2999, 1, 1, tzinfo=UTC)}, NotFoundError, "no snapshot at or after"),
+    ):
+        with pytest.raises(kind, match=complaint):
+            table.read_stream(**arguments)  # type: ignore[arg-type]
+    reader = spark.readStream.format("ducklake").option("lake", str(tmp_path))
+    with pytest.raises(Exception, match="needs the option table"):
+        reader.load()
+    with pytest.raises(Exception, match="neither a lake of this session nor a location"):
+        reader.option("table", "t").load()
+    with pytest.raises(Exception, match="has no option colour"):
+        reader.option("table", "t").option("colour", "red").load()
