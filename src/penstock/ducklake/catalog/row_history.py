@@ -25,6 +25,22 @@ def changing_snapshots(database: Database, table_id: int, after: int, until: int
     }
 
 
+def counting_snapshots(database: Database, table_id: int, until: int) -> tuple[tuple[int, int], ...]:
+    """The spans of snapshots that did not delete from a table, so that their files count row ids from `row_id_start`.
+
+    Of snapshots that were expired nobody knows it.
+    """
+    sql = """SELECT s.snapshot_id, c.changes_made FROM ducklake_snapshot s
+             JOIN ducklake_snapshot_changes c ON c.snapshot_id = s.snapshot_id WHERE s.snapshot_id <= ? ORDER BY 1"""
+    value, spans = str(table_id), list[tuple[int, int]]()
+    for snapshot, changes in database.query(sql, [until]):
+        if any(change.value == value and change.kind in DELETED for change in parse_changes(changes)):
+            continue
+        first = spans.pop()[0] if spans and spans[-1][1] == snapshot - 1 else snapshot
+        spans.append((first, snapshot))
+    return tuple(spans)
+
+
 def present_snapshots(database: Database, first: int, last: int) -> set[int]:
     """The numbers of the snapshots of a span that are not expired."""
     sql = "SELECT snapshot_id FROM ducklake_snapshot WHERE snapshot_id BETWEEN ? AND ?"
@@ -34,33 +50,40 @@ def present_snapshots(database: Database, first: int, last: int) -> set[int]:
 def shown_spans(database: Database, table_id: int, snapshot: int) -> list[IdSpan]:
     """About the rows that a snapshot shows."""
     visible = At(snapshot).visible()
-    files = _file_spans(database, table_id, f"table_id = {table_id} AND {visible}", snapshot=None)
+    files = _file_spans(database, table_id, f"table_id = {table_id} AND {visible}")
     return files + _inlined_spans(database, table_id, visible)
 
 
 def changed_spans(database: Database, table_id: int, snapshot: int, *, deletes: bool) -> list[IdSpan]:
     """About the rows that a snapshot inserted, and deleted if that is asked for."""
-    own = f"partial_max IS NULL AND begin_snapshot = {snapshot}"
-    part = f"partial_max >= {snapshot} AND begin_snapshot <= {snapshot}"
-    found = _file_spans(database, table_id, f"table_id = {table_id} AND (({own}) OR ({part}))", snapshot=snapshot)
+    own = f"table_id = {table_id} AND partial_max IS NULL AND begin_snapshot = {snapshot}"
+    part = f"table_id = {table_id} AND partial_max >= {snapshot} AND begin_snapshot <= {snapshot}"
+    counts = any(first <= snapshot <= last for first, last in counting_snapshots(database, table_id, snapshot))
+    found = _file_spans(database, table_id, own, counts=counts)
+    found += _file_spans(database, table_id, part, snapshot=snapshot)
     found += _inlined_spans(database, table_id, f"begin_snapshot = {snapshot}")
     if deletes:
         ended = f"end_snapshot = {snapshot}"
-        found += _file_spans(database, table_id, f"table_id = {table_id} AND {ended}", snapshot=None)
+        found += _file_spans(database, table_id, f"table_id = {table_id} AND {ended}")
         found += _inlined_spans(database, table_id, ended)
         found += _deleted_spans(database, table_id, snapshot)
     return found
 
 
-def _file_spans(database: Database, table_id: int, where: str, *, snapshot: int | None) -> list[IdSpan]:
-    """The rows of data files; of one that holds those of many snapshots, as if each had as many."""
+def _file_spans(
+    database: Database, table_id: int, where: str, *, snapshot: int | None = None, counts: bool = True
+) -> list[IdSpan]:
+    """The rows of data files; of one that holds those of many snapshots, as if each had as many.
+
+    `counts` tells whether row ids are counted from `row_id_start`, where there is one.
+    """
     sql = f"""SELECT row_id_start, record_count, begin_snapshot, partial_max FROM ducklake_data_file WHERE {where}
               ORDER BY row_id_start"""
     spans: list[IdSpan] = []
     strewn = 0
     for start, count, begin, last in database.query(sql):
         rows = count if snapshot is None or last is None else -(-count // (last - begin + 1))
-        if start is None or not count:
+        if start is None or not count or not counts:
             strewn += rows
         else:
             spans.append((start, start + count - 1, rows))

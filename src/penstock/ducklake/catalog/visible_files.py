@@ -42,6 +42,27 @@ _FILES_REPLACED = ("merge_adjacent", "compacted_table")
 
 
 @dataclass(frozen=True)
+class RowIdSpan:
+    """Row ids above `after` and up to `until`, and the spans of snapshots whose files count theirs from `row_id_start`.
+
+    Files of an update carry the ids of their rows, and DuckDB notes a first one for them too, which means nothing.
+    """
+
+    after: int
+    until: int | None
+    counted: tuple[tuple[int, int], ...]
+
+    @property
+    def sql(self) -> str:
+        """A condition that leaves out files which have none of the ids."""
+        snapshots = "".join(f" OR d.begin_snapshot BETWEEN {first} AND {last}" for first, last in self.counted)
+        end = "" if self.until is None else f" OR d.row_id_start > {self.until}"
+        outside = f"(d.row_id_start + d.record_count - 1 <= {self.after}{end})"
+        # Never NULL: a file that does not tell is kept.
+        return f" AND NOT (d.row_id_start IS NOT NULL AND (d.partial_max IS NOT NULL{snapshots}) AND {outside})"
+
+
+@dataclass(frozen=True)
 class FileScope:
     """A table's files at one snapshot, as the catalog stood when the scan was made.
 
@@ -61,7 +82,7 @@ class FileScope:
     has_variants: bool = False
     milliseconds: tuple[int, ...] = ()  # the columns and fields that files may hold as milliseconds
     seen_time: datetime | None = field(default=None, compare=False)  # of the snapshot that was seen
-    row_ids: tuple[int, int | None] | None = None  # only files that can have rows of ids above the one, up to the other
+    row_ids: RowIdSpan | None = None  # only files that can have rows with these ids
 
     @property
     def version(self) -> int:
@@ -245,15 +266,7 @@ class FileScope:
         """The data files that the scope is of, for a query of those that a condition keeps."""
         known = "d.data_file_id < ?" + (f" OR d.begin_snapshot = {self.at.own}" if self.at.own else "")
         table = self.database.dialect.unindexed("d.table_id") if keep.by_ids else "d.table_id"
-        return f"{table} = ? AND {self._chosen()} AND ({known}){self._with_row_ids()}"
-
-    def _with_row_ids(self) -> str:
-        """Files that do not say which ids their rows have hold them themselves."""
-        if self.row_ids is None:
-            return ""
-        after, until = self.row_ids
-        end = "" if until is None else f" AND d.row_id_start <= {until}"
-        return f" AND (d.row_id_start IS NULL OR (d.row_id_start + d.record_count - 1 > {after}{end}))"
+        return f"{table} = ? AND {self._chosen()} AND ({known}){self.row_ids.sql if self.row_ids else ''}"
 
     def _needed(self) -> tuple[int, ...]:
         return (self.version,)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from penstock.errors import InvalidError
 
+BEFORE_ALL_ROWS = -1
+
 
 @dataclass(frozen=True)
 class Offset:
@@ -55,6 +57,11 @@ class Piece:
     until: int | None = None
     initial: bool = False
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether some row ids are left out."""
+        return self.until is not None or (self.after is not None and self.after != BEFORE_ALL_ROWS)
+
 
 def pieces(start: Offset, end: Offset) -> Iterator[Piece]:
     """What lies between two offsets, in order and without an overlap.
@@ -71,9 +78,6 @@ def pieces(start: Offset, end: Offset) -> Iterator[Piece]:
         yield Piece(start.snapshot + 1, whole)
     if end.row is not None:
         yield Piece(end.snapshot, end.snapshot, None, end.row)
-
-
-BEFORE_ALL_ROWS = -1
 
 
 def before(table: int, snapshot: int) -> Offset:

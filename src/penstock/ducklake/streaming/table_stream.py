@@ -14,9 +14,16 @@ from pyspark.sql import types as T  # noqa: N812
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog.changed_files import snapshot_span
 from penstock.ducklake.catalog.objects import column_versions, columns_at
-from penstock.ducklake.catalog.row_history import changed_spans, changing_snapshots, present_snapshots, shown_spans
+from penstock.ducklake.catalog.row_history import (
+    changed_spans,
+    changing_snapshots,
+    counting_snapshots,
+    present_snapshots,
+    shown_spans,
+)
 from penstock.ducklake.catalog.snapshots import find_snapshot
 from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.catalog.visible_files import RowIdSpan
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.reading.change_feed import ChangeFeed
 from penstock.ducklake.reading.table_scan import TableScan, table_scan
@@ -125,17 +132,24 @@ class TableStream:
     def batch(self, start: str | None, end: str) -> DataFrame:
         """The rows after one offset and up to another."""
         last = self._offset(end)
-        with self._lock, self._database.consistent():
-            if start is not None:
-                first = self._offset(start)
-            elif last.initial:
-                first = before(last.table, last.snapshot)
-            else:
-                first = self._first(None)
-            frames = [self._rows(piece) for piece in pieces(first, last)]
-        if not frames:
-            frames = [self._rows(Piece(last.snapshot + 1, last.snapshot))]
-        return reduce(DataFrame.union, frames)
+        if start is not None:
+            first = self._offset(start)
+        elif last.initial:
+            first = before(last.table, last.snapshot)
+        else:
+            first = self._first(None)
+        try:
+            with self._lock, self._database.consistent():
+                return reduce(DataFrame.union, [self._rows(piece) for piece in pieces(first, last)])
+        except StaleReadError as error:
+            # When a query starts again, Spark asks for the last batch that it has finished, and does not run it.
+            return self._failing(str(error))
+
+    def _failing(self, message: str) -> DataFrame:
+        """Rows of the stream that fail when somebody runs them."""
+        spark = self._attachment.spark
+        empty = [F.lit(None).cast(field.dataType).alias(field.name) for field in self.schema]
+        return spark.range(1).where(F.raise_error(F.lit(message)).isNull()).select(*empty)
 
     def commit(self, end: str) -> None:
         """Forget what is needed only for rows up to an offset."""
@@ -196,11 +210,14 @@ class TableStream:
         return [RowSpan(*span) for span in found]
 
     def _rows(self, piece: Piece) -> DataFrame:
+        if piece.initial and not piece.is_bounded and not self._options.changes:
+            scan = self._initial_scan(piece)
+            return scan.frame(scan.contents())
         frame = self._initial(piece) if piece.initial else self._changes(piece)
         names = frame.columns
         frame = frame.toDF(*(f"{_OWN}{place}" for place in range(len(names))))
-        row_id = F.col(f"{_OWN}{1}")
-        if piece.after is not None and piece.after != BEFORE_ALL_ROWS:
+        row_id = F.col(f"{_OWN}1")
+        if piece.is_bounded and piece.after is not None:
             frame = frame.where(row_id > piece.after)
         if piece.until is not None:
             frame = frame.where(row_id <= piece.until)
@@ -208,15 +225,25 @@ class TableStream:
             return frame.toDF(*names)
         return frame.drop(f"{_OWN}0", f"{_OWN}1").toDF(*names[2:])
 
-    def _initial(self, piece: Piece) -> DataFrame:
-        """The whole table, as the feed would tell of it."""
+    def _limited(self, scan: TableScan, piece: Piece) -> TableScan:
+        """The scan of those files alone that can have rows of a piece."""
+        if not piece.is_bounded:
+            return scan
+        counted = counting_snapshots(self._database, self._table.id, piece.last)
+        after = BEFORE_ALL_ROWS if piece.after is None else piece.after
+        return replace(scan, scope=replace(scan.scope, row_ids=RowIdSpan(after, piece.until, counted)))
+
+    def _initial_scan(self, piece: Piece) -> TableScan:
         if find_snapshot(self._database, piece.last) is None:
             raise StaleReadError(
                 f"snapshot {piece.last}, which the stream of {self._table.full_name} begins with, was expired before "
                 "all of its rows were read; start anew with a new checkpoint"
             )
-        scan = replace(self._scan(piece.last), row_ids=True)
-        scan = replace(scan, scope=replace(scan.scope, row_ids=_row_ids(piece)))
+        return self._limited(self._scan(piece.last), piece)
+
+    def _initial(self, piece: Piece) -> DataFrame:
+        """The whole table, as the feed would tell of it."""
+        scan = replace(self._initial_scan(piece), row_ids=True)
         frame = scan.frame(scan.contents())
         names = frame.columns[:-1]
         unique = frame.toDF(*(f"{_OWN}{place}" for place in range(len(names))), f"{_OWN}row")
@@ -230,8 +257,7 @@ class TableStream:
         there = present_snapshots(database, piece.first, piece.last)
         lost = _gaps(piece.first, piece.last, {*there, *(s for s, changed in self._known.items() if not changed)})
         self._check_lost(lost)
-        scan = self._scan(piece.last)
-        scan = replace(scan, scope=replace(scan.scope, row_ids=_row_ids(piece)))
+        scan = self._limited(self._scan(piece.last), piece)
         needed = tuple(number for number in (piece.first, piece.last) if number in there)
         span = snapshot_span(database, self._table.id, piece.first, piece.last, needed)
         return ChangeFeed.of("changes" if self._options.changes else "insertions", scan, span).frame()
@@ -244,12 +270,6 @@ class TableStream:
         at = Shown(database, At(snapshot), self._attachment.catalog.data_path)
         nanoseconds = self._options.nanoseconds
         return table_scan(self._attachment, at, self._table, nanoseconds=nanoseconds, columns=shown.columns)
-
-
-def _row_ids(piece: Piece) -> tuple[int, int | None] | None:
-    if piece.after is None and piece.until is None:
-        return None
-    return (BEFORE_ALL_ROWS if piece.after is None else piece.after, piece.until)
 
 
 def _gaps(first: int, last: int, there: Sequence[int] | set[int] | dict[int, bool]) -> list[tuple[int, int]]:
