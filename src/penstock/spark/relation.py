@@ -22,6 +22,7 @@ from penstock.storage.stores import store_kind
 # Spark's reader fills a column of this name with the row's number in its file. `_metadata.row_index` is the same number
 # inside a struct, which costs an object a row.
 ROW_INDEX = "_tmp_metadata_row_index"
+_TASK_BYTES = 128 * 2**20  # as Spark's spark.sql.files.maxPartitionBytes
 _RECORD, _FIELD, _NULL = "\x1e", "\x1f", "\x00"
 # A backslash, and the character moved by 64, for what has a meaning in records: see CatalogFileIndex.
 _ESCAPES = {ord(special): "\\" + chr(ord(special) + 64) for special in (_RECORD, _FIELD, _NULL, "\\")}
@@ -84,11 +85,18 @@ def _parquet(spark: SparkSession, *, known: bool, with_deletes: bool) -> Any:
     return readers[name]
 
 
-def file_rows(spark: SparkSession, index: Any) -> DataFrame:
-    """One row for each of an index's files: its constants. The files are left to Python to read."""
+def file_rows(spark: SparkSession, index: Any, size: int | None = None) -> DataFrame:
+    """One row for each of an index's files: its constants. The files are left to Python to read.
+
+    With the size of all of them, they go to as few tasks as there are cores, or more for many bytes. Spark would count
+    each file as 4 MB at least, and a task in Python takes longer to begin than a small file to read.
+    """
     binary = java_class(spark, f"{_SOURCES}.binaryfile.BinaryFileFormat")()
     frame = _frame(spark, index.readInPython(), _BINARY_FILE, binary, {})
-    return frame.drop(*_BINARY_FILE.names)
+    rows = frame.drop(*_BINARY_FILE.names)
+    if size is None:
+        return rows
+    return rows.coalesce(max(spark.sparkContext.defaultParallelism, -(-size // _TASK_BYTES)))
 
 
 def _frame(

@@ -70,7 +70,8 @@ class LeafScan:
         description = f"penstock lance {self.name}"
         answer = LeafPlanner(self) if planner is None else planner
         index = file_index(self.spark, answer, FRAGMENT_SCHEMA, {}, self.size, description)
-        return map_in_workers(file_rows(self.spark, index), reader, schema)
+        size = None if self.size == _UNKNOWN_SIZE else self.size
+        return map_in_workers(file_rows(self.spark, index, size), reader, schema)
 
     def only(self, leaves: Sequence[Leaf]) -> LeafScan:
         """The scan of some of its leaves."""

@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MapInArrow;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Repartition;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
@@ -60,7 +61,7 @@ public class FollowFilters extends Rule {
     }
     boolean mapped = at instanceof MapInArrow;
     if (mapped) at = (LogicalPlan) at.children().apply(0);
-    while (mapped && at instanceof Project) at = (LogicalPlan) at.children().apply(0);
+    while (mapped && (at instanceof Project || at instanceof Repartition)) at = (LogicalPlan) at.children().apply(0);
     CatalogFileIndex index = CatalogFileIndex.of(at);
     // A map of the user's own says nothing about the table's columns: only ours, right above its files, is looked through.
     if (index == null || index.isReadInPython() != mapped) return null;
