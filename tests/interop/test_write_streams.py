@@ -34,6 +34,14 @@ def lake(catalog: Catalog, spark: SparkSession) -> Iterator[Lake]:
 
 
 @pytest.fixture
+def shared(sqlite_catalog: Catalog, spark: SparkSession) -> Iterator[Lake]:
+    """On a catalog that DuckDB may use at the same time."""
+    with penstock.attach(sqlite_catalog.uri, data_path=sqlite_catalog.data_path, spark=spark) as lake:
+        lake.create_table("t", SCHEMA)
+        yield lake
+
+
+@pytest.fixture
 def arrivals(spark: SparkSession, tmp_path: Path) -> Arrivals:
     return Arrivals(spark, tmp_path / "arrivals", SCHEMA)
 
@@ -136,8 +144,8 @@ def test_several_tables_in_one_batch(catalog: Catalog, lake: Lake, spark: SparkS
     assert rows == [(0, 3), (1, 3), (2, 3)]
 
 
-def test_of_two_runs_of_a_stream_one_writes(lake: Lake) -> None:
-    table = lake.table("t")
+def test_of_two_runs_of_a_stream_one_writes(shared: Lake) -> None:
+    lake, table = shared, shared.table("t")
     for batch, complaint in ((0, "another run of stream s has written"), (2, "has batch 1 of it now")):
         with pytest.raises(ConflictError, match=complaint):
             _write_slowly(lake, batch, meanwhile=batch // 2)
@@ -214,9 +222,9 @@ def test_maintenance_keeps_files_few(sqlite_catalog: Catalog, spark: SparkSessio
 
 
 def test_what_cannot_be_streamed_is_refused(
-    lake: Lake, arrivals: Arrivals, spark: SparkSession, tmp_path: Path
+    shared: Lake, arrivals: Arrivals, spark: SparkSession, tmp_path: Path
 ) -> None:
-    table, place, before = lake.table("t"), str(tmp_path / "c"), lake.current_snapshot().id
+    lake, table, place, before = shared, shared.table("t"), str(tmp_path / "c"), shared.current_snapshot().id
 
     def merged(merge: penstock.ducklake.merge.Merge) -> penstock.ducklake.merge.Merge:
         return merge.when_matched_update()

@@ -123,6 +123,23 @@ def test_a_table_is_written_from_itself(place: Catalog, spark: SparkSession) -> 
     assert duckdb_rows(place, "SELECT count(*), count(DISTINCT id) FROM t") == [(84, 84)]
 
 
+def test_a_password_stands_in_no_plan(place: Catalog, spark: SparkSession) -> None:
+    secret = "ducklake:postgres:dbname=none host=/none password=geheim"
+    with pytest.raises(InvalidError, match="which Spark would show") as refused:
+        spark.read.format("ducklake").option("lake", secret).option("table", "t").load()
+    assert "geheim" not in str(refused.value)
+    with pytest.raises(penstock.AttachError) as failed:
+        spark.read.format("ducklake").option("url", secret).option("table", "t").load()
+    assert "geheim" not in str(failed.value)
+    hidden = spark.read.format("ducklake").option("url", place.uri).option("table", "t").load()
+    assert hidden.count() == 42
+    assert place.uri not in hidden._jdf.queryExecution().toString()
+    writer = spark.range(1).write.format("ducklake").option("url", place.uri).option("table", "u")
+    writer.save()
+    with pytest.raises(InvalidError, match="say the same"):
+        writer.option("lake", place.uri).save()
+
+
 def test_lakes_by_name_and_lakes_that_are_not_there(place: Catalog, spark: SparkSession, tmp_path: Path) -> None:
     with penstock.attach(place.uri, data_path=place.data_path, name="named", spark=spark):
         named = spark.read.format("ducklake").option("table", "t")

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from penstock.ducklake.attachment import Attachment
+from penstock.ducklake.catalog.location import secrets_in
 from penstock.ducklake.streaming.stream_definitions import INITIAL, define_stream
 from penstock.ducklake.streaming.table_stream import StreamDefinition
 from penstock.errors import InvalidError
 
 PARTITIONS = "__partition_columns"  # where Spark puts those of DataFrameWriter.partitionBy
-_LAKE, _TABLE = "lake", "table"
+_LAKE, _URL, _TABLE = "lake", "url", "table"
 DEFINITION = "definition"  # of a stream that Python has defined: what LakeSource is made of
 _TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 Use = Literal["read", "write", "stream", "sink"]
@@ -32,6 +33,19 @@ ATTACH_OPTIONS = (
     "override_data_path", "create_if_not_exists", "max_retry_count", "retry_wait_ms", "retry_backoff",
 )  # fmt: skip
 _STORAGE = ("aws_", "azure_")
+
+
+def _take_url(given: dict[str, str]) -> None:
+    """Take the location of `url` for that of `lake`: Spark hides what is called so in plans and logs."""
+    if _LAKE in given and _URL in given:
+        raise InvalidError("the options lake and url say the same; give one of them")
+    if secrets_in(given.get(_LAKE, "")):
+        raise InvalidError(
+            f"the option {_LAKE} has a password, which Spark would show in plans and logs: give the location as the "
+            f"option {_URL}, which Spark hides, or the name of a lake that was attached with it"
+        )
+    if _URL in given:
+        given[_LAKE] = given.pop(_URL)
 
 
 def _plain(name: str) -> str:
@@ -54,6 +68,7 @@ class FormatOptions:
         given: dict[str, str] = json.loads(text)
         storage = {name: value for name, value in given.items() if name.lower().startswith(_STORAGE)}
         plain = {_plain(name): value for name, value in given.items() if name not in storage}
+        _take_url(plain)
         for name in (_LAKE, _TABLE):
             if not plain.get(name) and DEFINITION not in plain:
                 raise InvalidError(
