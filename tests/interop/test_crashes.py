@@ -139,6 +139,7 @@ def spark_victim(uri: str, data_path: str) -> None:
         lake.table("t").append(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_killed_spark_driver_leaves_the_last_snapshot(sqlite_catalog: Catalog) -> None:
     catalog = sqlite_catalog

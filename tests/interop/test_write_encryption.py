@@ -113,6 +113,7 @@ spark.stop()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_keys_appear_in_no_log_plan_or_event(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Keys of files and, where there is a server, of S3. A session of its own: its start chooses the event log."""

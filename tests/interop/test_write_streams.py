@@ -122,6 +122,7 @@ def test_a_batch_that_is_repeated_after_anything_is_there_once(
             assert reference.value("SELECT count(DISTINCT id) FROM t WHERE id < 1000") == 201
 
 
+@pytest.mark.one_catalog
 def test_several_tables_in_one_batch(catalog: Catalog, lake: Lake, spark: SparkSession) -> None:
     orders, totals = lake.table("t"), lake.create_table("totals", "n BIGINT")
 
