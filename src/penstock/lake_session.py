@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from pyspark.sql import SparkSession
 
-from penstock.attaching import attach
+from penstock.attaching import attach, register
 from penstock.spark import session as spark_session
 
 
@@ -42,6 +42,7 @@ def session(
         UnsupportedError: S3 or Azure is asked for, and this process has a session already that cannot read it.
     """
     spark = spark_session.session(master, app_name, s3=s3, azure=azure, **settings)
+    register(spark)
     with ExitStack() as attached:
         for name, uri in (lakes or {}).items():
             attached.callback(attach(uri, name=name, spark=spark).close)

@@ -201,6 +201,61 @@ def test_expired_snapshots_stop_a_stream_or_are_passed_over(
     assert collected(table.read_stream(), tmp_path / "c") == [[(400, "later")]]
 
 
+def test_a_batch_whose_snapshot_was_expired_fails_whatever_is_asked_of_it(
+    shared: Lake, sqlite_catalog: Catalog, tmp_path: Path
+) -> None:
+    """An error that stands beside constants would go with a filter that is false for these."""
+    stream = shared.table("t").read_stream(max_rows_per_trigger=10)
+    for number, query in enumerate((stream.where("id >= 0"), stream.select(F.lit(1).alias("one")))):
+
+        def take(rows: DataFrame, batch: int) -> None:
+            rows.collect()
+            if batch == 0:
+                execute(
+                    sqlite_catalog,
+                    "INSERT INTO t VALUES (1, 'x')",
+                    "CALL ducklake_expire_snapshots('lk', older_than => now())",
+                )
+
+        with pytest.raises(Exception, match="was expired before all of its rows were read"):
+            run(query, tmp_path / f"{number}", take)
+
+
+def test_a_query_starts_again_where_a_source_had_nothing_new(
+    shared: Lake, sqlite_catalog: Catalog, tmp_path: Path
+) -> None:
+    """Spark asks for the last batch of each source again, from an offset to the same offset."""
+    execute(sqlite_catalog, "CREATE TABLE other AS SELECT 7 AS id, 'o' AS name")
+    both = shared.table("t").read_stream().union(shared.table("other").read_stream())
+    assert len(all_rows(collected(both, tmp_path / "a"))) == 28
+    execute(sqlite_catalog, "INSERT INTO other VALUES (8, 'o')")
+    assert all_rows(collected(both, tmp_path / "a")) == [(8, "o")]
+    assert all_rows(collected(both, tmp_path / "a")) == []
+    execute(
+        sqlite_catalog,
+        "CREATE TABLE moments AS SELECT TIMESTAMPTZ '2024-01-01 00:00:00+00' + to_minutes(i) AS at FROM range(90) r(i)",
+    )
+    moments = shared.table("moments").read_stream()
+    windows = moments.withWatermark("at", "1 minute").groupBy(F.window("at", "10 minutes")).count().select("count")
+    assert all_rows(collected(windows, tmp_path / "b")) == [(10,)] * 8
+    execute(sqlite_catalog, "INSERT INTO moments VALUES (TIMESTAMPTZ '2024-01-01 05:00:00+00')")
+    assert all_rows(collected(windows, tmp_path / "b")) == [(10,)]
+
+
+def test_a_start_that_was_expired_does_not_matter_to_a_checkpoint(
+    shared: Lake, sqlite_catalog: Catalog, tmp_path: Path
+) -> None:
+    table, start = shared.table("t"), shared.current_snapshot().id + 1
+    assert collected(table.read_stream(start=start), tmp_path / "c") == []
+    execute(sqlite_catalog, "INSERT INTO t VALUES (400, 'a')")
+    assert collected(table.read_stream(start=start), tmp_path / "c") == [[(400, "a")]]
+    execute(sqlite_catalog, "INSERT INTO t VALUES (401, 'b')")
+    shared.expire_snapshots(keep_last=1)
+    assert collected(table.read_stream(start=start), tmp_path / "c") == [[(401, "b")]]
+    with pytest.raises(Exception, match="were expired before the stream"):
+        collected(table.read_stream(start=start), tmp_path / "d")
+
+
 def test_a_query_over_the_stream_reads_only_what_it_needs(shared: Lake, tmp_path: Path) -> None:
     """Filters and columns go down to the files, joins inside stay plain, and an aggregation has state."""
     stream = shared.table("t").read_stream()
@@ -279,7 +334,7 @@ def test_what_is_no_stream_is_refused(shared: Lake, spark: SparkSession, tmp_pat
     for arguments, kind, complaint in (
         ({"max_rows_per_trigger": 0}, InvalidError, "max_rows_per_trigger cannot be 0"),
         ({"start": -1}, InvalidError, "start cannot be -1"),
-        ({"start": 999}, NotFoundError, "snapshot 999 does not exist"),
+        ({"start": 999}, NotFoundError, "snapshot 999 does not exist, and the next one is"),
         ({"start": datetime(2999, 1, 1, tzinfo=UTC)}, NotFoundError, "no snapshot at or after"),
     ):
         with pytest.raises(kind, match=complaint):

@@ -145,6 +145,32 @@ def test_several_tables_in_one_batch(catalog: Catalog, lake: Lake, spark: SparkS
     assert rows == [(0, 3), (1, 3), (2, 3)]
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "mysql"])
+def test_streams_of_similar_names_are_others(kind: str, request: pytest.FixtureRequest, spark: SparkSession) -> None:
+    """MySQL compares texts without regard to case, accents and blanks at their end."""
+    catalog: Catalog = request.getfixturevalue(f"{kind}_catalog")
+    names = ("Orders", "orders", "orders ", "órders", "o%", "o_", "🦆", "🦊", "x" * 1000)
+    with penstock.attach(catalog.uri, data_path=catalog.data_path, spark=spark) as lake:
+        table = lake.create_table("t", SCHEMA)
+        for turn in range(2):
+            for name in names:
+                with lake.write_once(stream=name, batch=0) as found:
+                    assert found.is_new == (turn == 0)
+                    table.append([(0, "row")])
+        assert table.read().count() == len(names)
+        lake.forget_stream("orders")
+        assert {row.stream for row in lake.streams().collect()} == {*names} - {"orders"}
+
+
+def test_tags_of_others_are_left_alone(sqlite_catalog: Catalog, shared: Lake) -> None:
+    number = shared.table("t").info.id
+    sqlite_catalog.tamper(f"INSERT INTO ducklake_tag VALUES ({number}, 0, NULL, 'penstock.stream.theirs', 'hello')")
+    with shared.write_once(stream="s", batch=3):
+        shared.table("t").append([(1, "one")])
+    assert [(row.stream, row.batch) for row in shared.streams().collect()] == [("s", 3)]
+    assert shared.table("t").tags["penstock.stream.theirs"] == "hello"
+
+
 def test_of_two_runs_of_a_stream_one_writes(shared: Lake) -> None:
     lake, table = shared, shared.table("t")
     for batch, complaint in ((0, "another run of stream s has written"), (2, "has batch 1 of it now")):
@@ -192,7 +218,8 @@ def test_a_new_checkpoint_under_an_old_name_is_refused(
     with sqlite_catalog.reference() as reference:
         assert reference.value("SELECT count(*) FROM t") == 2
         [[tags]] = reference.rows("SELECT tags FROM duckdb_tables() WHERE table_name = 't'")
-        assert json.loads(tags["penstock.stream.s"])["batch"] == 0
+        [text] = [text for key, text in tags.items() if key.startswith("penstock.stream.")]
+        assert (json.loads(text)["stream"], json.loads(text)["batch"]) == ("s", 0)
 
 
 def test_complete_mode_replaces_all_rows(sqlite_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:

@@ -27,8 +27,7 @@ TABLE = (
 def place(sqlite_catalog: Catalog, spark: SparkSession) -> Catalog:
     with sqlite_catalog.build() as reference:
         reference.execute(*TABLE)
-    penstock.register(spark)
-    return sqlite_catalog
+    return sqlite_catalog  # penstock.session has made the format known
 
 
 def reader(spark: SparkSession, place: Catalog, table: str = "t") -> DataFrameReader:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
@@ -16,17 +17,39 @@ from penstock.errors import InvalidError
 from penstock.sql.format_options import FormatOptions, stream_definition
 
 FORMAT = "ducklake"
+_MOST = 10_000
+
+
+_T = TypeVar("_T")
+
+
+class Latest(Generic[_T]):
+    """Values by numbers, without those that were used longest ago: a service may make streams again and again."""
+
+    def __init__(self) -> None:
+        self._values: OrderedDict[str, _T] = OrderedDict()
+
+    def __setitem__(self, number: str, value: _T) -> None:
+        self._values[number] = value
+        while len(self._values) > _MOST:
+            self._values.popitem(last=False)
+
+    def __getitem__(self, number: str) -> _T:
+        if number not in self._values:
+            raise InvalidError("this stream was made long ago, and many others since; make it again")
+        self._values.move_to_end(number)
+        return self._values[number]
 
 
 @dataclass(frozen=True)
 class KnownStreams:
-    """The streams of a lake by the numbers that Spark knows them by. There are few, and the lake's end is theirs."""
+    """The streams of a lake by the numbers that Spark knows them by."""
 
     attachment: Attachment
     lake_id: str
-    defined: dict[str, StreamDefinition] = field(default_factory=dict)
+    defined: Latest[StreamDefinition] = field(default_factory=lambda: Latest())
     running: dict[str, TableStream] = field(default_factory=dict)
-    sinks: dict[str, StreamWriter] = field(default_factory=dict)
+    sinks: Latest[StreamWriter] = field(default_factory=lambda: Latest())
 
     def source(self, definition: StreamDefinition) -> dict[str, str]:
         """What LakeSource is made of."""

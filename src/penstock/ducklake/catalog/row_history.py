@@ -32,13 +32,18 @@ def counting_snapshots(database: Database, table_id: int, until: int) -> tuple[t
     """
     sql = """SELECT s.snapshot_id, c.changes_made FROM ducklake_snapshot s
              JOIN ducklake_snapshot_changes c ON c.snapshot_id = s.snapshot_id WHERE s.snapshot_id <= ? ORDER BY 1"""
-    value, spans = str(table_id), list[tuple[int, int]]()
+    spans: list[tuple[int, int]] = []
     for snapshot, changes in database.query(sql, [until]):
-        if any(change.value == value and change.kind in DELETED for change in parse_changes(changes)):
+        if _deletes_from(changes, table_id):
             continue
         first = spans.pop()[0] if spans and spans[-1][1] == snapshot - 1 else snapshot
         spans.append((first, snapshot))
     return tuple(spans)
+
+
+def _deletes_from(changes: str | None, table_id: int) -> bool:
+    value = str(table_id)
+    return any(change.value == value and change.kind in DELETED for change in parse_changes(changes))
 
 
 def present_snapshots(database: Database, first: int, last: int) -> set[int]:
@@ -58,7 +63,8 @@ def changed_spans(database: Database, table_id: int, snapshot: int, *, deletes: 
     """About the rows that a snapshot inserted, and deleted if that is asked for."""
     own = f"table_id = {table_id} AND partial_max IS NULL AND begin_snapshot = {snapshot}"
     part = f"table_id = {table_id} AND partial_max >= {snapshot} AND begin_snapshot <= {snapshot}"
-    counts = any(first <= snapshot <= last for first, last in counting_snapshots(database, table_id, snapshot))
+    texts = database.query("SELECT changes_made FROM ducklake_snapshot_changes WHERE snapshot_id = ?", [snapshot])
+    counts = bool(texts) and not _deletes_from(texts[0][0], table_id)
     found = _file_spans(database, table_id, own, counts=counts)
     found += _file_spans(database, table_id, part, snapshot=snapshot)
     found += _inlined_spans(database, table_id, f"begin_snapshot = {snapshot}")

@@ -41,6 +41,9 @@ UNKNOWN_FILE = "d.mapping_id IS NULL AND d.path NOT LIKE '%ducklake-________-___
 _FILES_REPLACED = ("merge_adjacent", "compacted_table")
 
 
+_MOST_SPANS = 100  # in one condition, of which SQLite takes so many
+
+
 @dataclass(frozen=True)
 class RowIdSpan:
     """Row ids above `after` and up to `until`, and the spans of snapshots whose files count theirs from `row_id_start`.
@@ -55,7 +58,8 @@ class RowIdSpan:
     @property
     def sql(self) -> str:
         """A condition that leaves out files which have none of the ids."""
-        snapshots = "".join(f" OR d.begin_snapshot BETWEEN {first} AND {last}" for first, last in self.counted)
+        longest = sorted(self.counted, key=lambda span: span[0] - span[1])[:_MOST_SPANS]
+        snapshots = "".join(f" OR d.begin_snapshot BETWEEN {first} AND {last}" for first, last in longest)
         end = "" if self.until is None else f" OR d.row_id_start > {self.until}"
         outside = f"(d.row_id_start + d.record_count - 1 <= {self.after}{end})"
         # Never NULL: a file that does not tell is kept.

@@ -12,7 +12,7 @@ from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.model.snapshots import Snapshot, Version, version_number
 from penstock.ducklake.streaming.admission import Limits
 from penstock.ducklake.streaming.table_stream import StreamDefinition, StreamedColumns, StreamOptions
-from penstock.errors import InvalidError
+from penstock.errors import InvalidError, NotFoundError
 
 Start = Literal["initial"] | Version | str | datetime
 INITIAL = "initial"
@@ -51,4 +51,8 @@ def _first_snapshot(attachment: Attachment, start: Start, newest: Snapshot) -> i
     number = version_number(start)
     if number < 0:
         raise InvalidError(f"start cannot be {number}; it is {INITIAL!r}, the number of a snapshot, or a time")
-    return number if number == newest.id + 1 else attachment.snapshot_at(number).id
+    if number > newest.id + 1:
+        raise NotFoundError(
+            f"snapshot {number} does not exist, and the next one is {newest.id + 1}; start there or before"
+        )
+    return number  # one that was expired since does not matter to a stream that has a checkpoint

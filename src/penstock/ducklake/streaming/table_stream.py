@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
@@ -32,6 +33,8 @@ from penstock.ducklake.streaming.offsets import BEFORE_ALL_ROWS, Offset, Piece, 
 from penstock.ducklake.transaction import Shown
 from penstock.errors import InvalidError, NotFoundError, StaleReadError, UnsupportedError
 from penstock.schema.columns import Column
+from penstock.spark.local_rows import empty_frame
+from penstock.spark.workers import map_in_workers
 
 FEED_COLUMNS = ("snapshot_id", "rowid", "change_type")
 _FAR_BEHIND = 100  # snapshots that changed nothing here, after which a stream notes that it has passed them
@@ -140,16 +143,16 @@ class TableStream:
             first = self._first(None)
         try:
             with self._lock, self._database.consistent():
-                return reduce(DataFrame.union, [self._rows(piece) for piece in pieces(first, last)])
+                frames = [self._rows(piece) for piece in pieces(first, last)]
+            return reduce(DataFrame.union, frames) if frames else empty_frame(self._attachment.spark, self.schema)
         except StaleReadError as error:
             # When a query starts again, Spark asks for the last batch that it has finished, and does not run it.
             return self._failing(str(error))
 
     def _failing(self, message: str) -> DataFrame:
         """Rows of the stream that fail when somebody runs them."""
-        spark = self._attachment.spark
-        empty = [F.lit(None).cast(field.dataType).alias(field.name) for field in self.schema]
-        return spark.range(1).where(F.raise_error(F.lit(message)).isNull()).select(*empty)
+        # Not an expression: Spark would fold it away with a filter that is false for what stands beside it.
+        return map_in_workers(self._attachment.spark.range(1), _Failing(message), self.schema)
 
     def commit(self, end: str) -> None:
         """Forget what is needed only for rows up to an offset."""
@@ -270,6 +273,16 @@ class TableStream:
         at = Shown(database, At(snapshot), self._attachment.catalog.data_path)
         nanoseconds = self._options.nanoseconds
         return table_scan(self._attachment, at, self._table, nanoseconds=nanoseconds, columns=shown.columns)
+
+
+@dataclass(frozen=True)
+class _Failing:
+    """Raises an error in the place of rows."""
+
+    message: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        raise StaleReadError(self.message)
 
 
 def _gaps(first: int, last: int, there: Sequence[int] | set[int] | dict[int, bool]) -> list[tuple[int, int]]:

@@ -46,8 +46,8 @@ def written_once(
     told = message or f"batch {batch} of stream {stream}"
     info = CommitInfo(author, told, json.dumps({"stream": stream, "batch": batch}))
     with attachment.transaction(info) as transaction:
-        own = NotedBatch(batch, running_query(attachment))
-        found = StreamBatch(stream, own, last_batch(attachment.catalog.database, stream))
+        own = NotedBatch(stream, batch, running_query(attachment))
+        found = StreamBatch(own, last_batch(attachment.catalog.database, stream))
         found.check_run()
         transaction.staging.stream = found
         yield LakeBatch(stream, batch, found.is_new)
@@ -99,8 +99,8 @@ def streams(attachment: Attachment) -> list[tuple[str, str, str, int, int]]:
     shown = attachment.shown()
     names = {table.id: table for table in tables(shown.database, shown.at, shown.data_path)}
     return [
-        (stream, names[table_id].schema.name, names[table_id].name, noted.batch, snapshot)
-        for stream, table_id, noted, snapshot in noted_streams(attachment.catalog.database)
+        (noted.stream, names[table_id].schema.name, names[table_id].name, noted.batch, snapshot)
+        for noted, table_id, snapshot in noted_streams(attachment.catalog.database)
         if table_id in names
     ]
 
@@ -108,9 +108,10 @@ def streams(attachment: Attachment) -> list[tuple[str, str, str, int, int]]:
 def forget_stream(attachment: Attachment, stream: str) -> Snapshot | None:
     """Forget the batches of a stream: the next one that comes is new, whatever its number."""
     with attachment.statement() as transaction:
-        known = [line for line in noted_streams(attachment.catalog.database) if line[0] == stream]
+        streams = noted_streams(attachment.catalog.database)
+        known = [table_id for noted, table_id, _ in streams if noted.stream == stream]
         if not known:
             raise NotFoundError(f"the lake remembers no stream {stream!r}; lake.streams() lists those that it does")
-        for _, table_id, _, _ in known:
+        for table_id in known:
             transaction.staging.end("ducklake_tag", object_id=table_id, key=tag_key(stream))
     return transaction.snapshot

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from hashlib import sha256
 
 from penstock.ducklake.catalog.databases import Database
 from penstock.errors import ConflictError, InvalidError
@@ -19,28 +20,37 @@ class StreamTakenError(ConflictError):
 class NotedBatch:
     """The last batch of a stream that a table got, and the run that wrote it, if it told its name."""
 
+    stream: str
     batch: int
     run: str | None = None
 
     @property
     def text(self) -> str:
         """The tag's value."""
-        return json.dumps({"batch": self.batch, **({} if self.run is None else {"run": self.run})})
+        told = {"stream": self.stream, "batch": self.batch}
+        return json.dumps(told | ({} if self.run is None else {"run": self.run}))
 
     @staticmethod
-    def of(text: str) -> NotedBatch:
-        """Reads a tag's value."""
-        found = json.loads(text)
-        return NotedBatch(found["batch"], found.get("run"))
+    def of(text: str | None) -> NotedBatch | None:
+        """Reads a tag's value; None for one that is not of Penstock's making."""
+        try:
+            found = json.loads(text or "")
+            return NotedBatch(str(found["stream"]), int(found["batch"]), found.get("run"))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
 
 
 @dataclass(frozen=True)
 class StreamBatch:
     """A batch of a stream, and what the lake knew of the stream when the transaction of the batch began."""
 
-    stream: str
     own: NotedBatch
     known: NotedBatch | None
+
+    @property
+    def stream(self) -> str:
+        """The stream's name."""
+        return self.own.stream
 
     @property
     def key(self) -> str:
@@ -75,26 +85,25 @@ class StreamBatch:
 
 
 def tag_key(stream: str) -> str:
-    """The key of a stream's tags."""
-    return _PREFIX + stream
+    """The key of a stream's tags: a number for the name, which databases would compare without regard to case."""
+    return _PREFIX + sha256(stream.encode()).hexdigest()[:24]
 
 
 def last_batch(database: Database, stream: str) -> NotedBatch | None:
     """The last batch of a stream that the lake has: the newest of all that its tables remember."""
     sql = 'SELECT "value" FROM ducklake_tag WHERE "key" = ? AND end_snapshot IS NULL'
-    found = [NotedBatch.of(text) for (text,) in database.query(sql, [tag_key(stream)]) if text is not None]
-    return max(found, key=lambda noted: noted.batch, default=None)
+    found = [NotedBatch.of(text) for (text,) in database.query(sql, [tag_key(stream)])]
+    return max((noted for noted in found if noted is not None), key=lambda noted: noted.batch, default=None)
 
 
-def noted_streams(database: Database) -> list[tuple[str, int, NotedBatch, int]]:
-    """Every stream that tables remember: its name, the table, the batch, and the snapshot that the batch is in."""
-    sql = """SELECT "key", object_id, "value", begin_snapshot FROM ducklake_tag
-             WHERE "key" LIKE ? AND end_snapshot IS NULL ORDER BY 1, 2"""
-    return [
-        (key.removeprefix(_PREFIX), table_id, NotedBatch.of(text), snapshot)
-        for key, table_id, text, snapshot in database.query(sql, [f"{_PREFIX}%"])
-        if text is not None
-    ]
+def noted_streams(database: Database) -> list[tuple[NotedBatch, int, int]]:
+    """Every stream that tables remember: its last batch, the table, and the snapshot that the batch is in."""
+    sql = """SELECT "value", object_id, begin_snapshot FROM ducklake_tag
+             WHERE "key" LIKE ? AND end_snapshot IS NULL"""
+    rows = database.query(sql, [f"{_PREFIX}%"])
+    found = [(NotedBatch.of(text), table_id, snapshot) for text, table_id, snapshot in rows]
+    known = [(noted, table_id, snapshot) for noted, table_id, snapshot in found if noted is not None]
+    return sorted(known, key=lambda line: (line[0].stream, line[1]))
 
 
 def check_stream(stream: object, batch: object) -> None:
