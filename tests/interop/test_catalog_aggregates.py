@@ -49,6 +49,7 @@ def reading(catalog: Catalog, spark: SparkSession) -> Iterator[Lake]:
         yield lake
 
 
+@pytest.mark.one_catalog
 def test_files_that_the_extension_writes(catalog: Catalog, spark: SparkSession) -> None:
     """Inserted, updated, merged, rewritten: statistics stay exact, and only files with deletes are read."""
 
@@ -114,6 +115,7 @@ def test_filters_that_whole_files_pass(file_catalog: Catalog, spark: SparkSessio
         assert expected is None or read == expected[place], condition
 
 
+@pytest.mark.one_catalog
 def test_every_type(catalog: Catalog, spark: SparkSession) -> None:
     """Counts of every type; bounds of those whose texts are the values, and never of the others."""
     samples = PRIMITIVES

@@ -288,6 +288,7 @@ def test_names_of_tables_are_streams_too(
         spark.readStream.option("changes", "true").table("streamed.t")
 
 
+@pytest.mark.slow
 def test_a_stream_from_lake_to_lake_follows_every_change(
     shared: Lake, sqlite_catalog: Catalog, spark: SparkSession, tmp_path: Path
 ) -> None:

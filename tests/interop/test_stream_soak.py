@@ -124,7 +124,7 @@ def test_the_last_change_of_a_row_counts(spark: SparkSession, sqlite_catalog: Ca
         )
     with penstock.attach(sqlite_catalog.uri, data_path=sqlite_catalog.data_path, spark=spark) as lake:
         copy = lake.create_table("copy", "row BIGINT, id INTEGER, name STRING")
-        stream = lake.table("t").read_stream(changes=True, max_rows_per_trigger=15)
+        stream = lake.table("t").read_stream(changes=True, max_rows_per_trigger=60)
         for changes in (
             (),
             ("UPDATE t SET id = id + 100", "DELETE FROM t WHERE id % 3 = 0", "UPDATE t SET name = 'y'"),

@@ -274,7 +274,7 @@ def test_who_may_commit(sqlite_catalog: Catalog, spark: SparkSession) -> None:
         assert lake.current_snapshot() == made
         lake.set_option("require_commit_message", False)
     with attached(sqlite_catalog, spark, max_retry_count=3, retry_wait_ms=5, retry_backoff=2) as lake:
-        assert lake._attachment._retries == RetryPolicy(3, 5, 2)
+        assert lake._attachment.retries == RetryPolicy(3, 5, 2)
     for parameters in ({"read_only": True}, {"snapshot_version": 1}):
         with attached(sqlite_catalog, spark, **parameters) as lake:
             for write in (lake.transaction().__enter__, lambda: lake.table("t").append(numbers(spark, 1))):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any, cast, get_args
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,6 +15,7 @@ from penstock.ducklake.streaming.stream_writer import StreamWriter
 from penstock.ducklake.streaming.table_stream import StreamDefinition
 from penstock.ducklake.table import Table
 from penstock.errors import AlreadyExistsError, InvalidError, NotFoundError
+from penstock.spark.schemas import nullable
 from penstock.spark.write_job import Distribution
 from penstock.sql.bridge import Answers, load_classes, sql_class
 from penstock.sql.format_options import DEFINITION, PARTITIONS, FormatOptions, stream_definition
@@ -55,15 +57,15 @@ class FormatAnswers:
     def write(self, text: str, mode: str, jframe: Any) -> None:
         """What DataFrameWriter.save does: columns go by name, and a table that is not there is made."""
         options = FormatOptions.of("write", text)
+        distribution = _distribution(options)  # before a lake is made
+        partitions: list[str] = json.loads(options.given[PARTITIONS])
         lake, door = self._found(options, create=True)
         frame = pinned_frame(lake, door.id, jframe)
-        distribution = options.get("distribution") or "auto"
-        if distribution not in get_args(Distribution):
-            raise InvalidError(f"distribution {distribution!r} is none of {', '.join(get_args(Distribution))}")
-        partitions: list[str] = json.loads(options.given[PARTITIONS])
         shown = lake._attachment.shown()
         if find_info(shown, *parse_table_name(options.table)) is None:
-            lake.create_table(options.table, frame, partitioned_by=partitions)
+            with nullcontext() if lake._attachment.in_transaction else lake.transaction():
+                made = lake.create_table(options.table, nullable(frame.schema), partitioned_by=partitions)
+                made.append(frame, distribution=distribution)
             return
         if mode == "ErrorIfExists":
             raise AlreadyExistsError(
@@ -76,7 +78,7 @@ class FormatAnswers:
             )
         if mode != "Ignore":
             put = lake.table(options.table).append if mode == "Append" else lake.table(options.table).overwrite
-            put(frame, by_name=True, distribution=cast(Distribution, distribution))
+            put(frame, by_name=True, distribution=distribution)
 
     def stream(self, text: str) -> str:
         """A stream out of a table."""
@@ -108,6 +110,13 @@ class FormatAnswers:
     def _found(self, options: FormatOptions, *, create: bool = False) -> tuple[DuckLake, Door]:
         lake = self._open(options.lake, options.attach, create)
         return lake, door_to(lake)
+
+
+def _distribution(options: FormatOptions) -> Distribution:
+    chosen = options.get("distribution") or "auto"
+    if chosen not in get_args(Distribution):
+        raise InvalidError(f"distribution {chosen!r} is none of {', '.join(get_args(Distribution))}")
+    return cast(Distribution, chosen)
 
 
 def load_stream(lake: DuckLake, definition: StreamDefinition) -> DataFrame:

@@ -13,6 +13,7 @@ from penstock.ducklake.changing.completion import Completion
 from penstock.ducklake.files.sealed_keys import Seal
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
+from support import effort
 
 ROWS = 5000
 NAMES = ("id", "new", 'odd "name"/=%', "number")
@@ -55,7 +56,7 @@ def batch_of(rows: list[tuple[int, int]]) -> pa.RecordBatch:
 PLACES = st.one_of(st.tuples(st.sampled_from([1, 2]), st.integers(0, ROWS - 1)), st.just((7, 0)))
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=effort.tries(30, 100))
 @given(rows=st.lists(PLACES, unique=True, max_size=60), cut=st.integers(1, 20), most=st.integers(1, 4000))
 def test_rows_get_the_rest_of_their_own(
     files: dict[int, str], rows: list[tuple[int, int]], cut: int, most: int
