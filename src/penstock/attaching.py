@@ -112,7 +112,7 @@ def attach(
             prepare_store(session, catalog.data_path, None if elsewhere else storage_options)
         if location.is_remote and store_kind(location.target) == "http":  # it may name files by their addresses
             prepare_store(session, location.target, None)
-        register(session)
+        _register(session)
         attachment = Attachment(catalog, session, limit, read_only, retries, at)
         lake = Lake(attachment)
         attachment.load_stream = partial(load_stream, lake)
@@ -140,12 +140,15 @@ def register(spark: SparkSession) -> None:
     Raises:
         UnsupportedError: It is a Spark Connect session, or of another version of Spark.
     """
-    session = prepare(spark)
+    _register(prepare(spark))
+
+
+def _register(session: SparkSession) -> None:
     gateway = session.sparkContext._gateway
     with _lock:
-        known = _formats.get(gateway)
-        if known is None:
-            known = _formats[gateway] = FormatLakes(attach)
+        if gateway not in _formats:
+            known = FormatLakes(attach)
             register_format(session, known.open)
-        if known.add(session):
+            _formats[gateway] = known
+        if _formats[gateway].add(session):
             install(session)

@@ -10,15 +10,10 @@ from pyspark.sql import SparkSession
 
 from penstock.ducklake.lake import DuckLake
 from penstock.errors import InvalidError, NotFoundError
-from penstock.sql.format_options import flag
+from penstock.sql.format_options import ATTACH_OPTIONS, flag
 from penstock.sql.registration import lake_named
 
 _SCHEME = "ducklake:"
-_FLAGS = ("read_only", "encrypted", "automatic_migration", "override_data_path", "create_if_not_exists")
-_NUMBERS: dict[str, type[int] | type[float]] = {
-    "data_inlining_row_limit": int, "max_retry_count": int, "retry_wait_ms": int, "retry_backoff": float,
-}  # fmt: skip
-_TEXTS = ("data_path", "metadata_schema")
 
 
 class FormatLakes:
@@ -68,16 +63,16 @@ def _has_stopped(spark: SparkSession) -> bool:
 
 def _arguments(options: Mapping[str, str]) -> dict[str, Any]:
     """The arguments of `attach`, from texts."""
-    arguments: dict[str, Any] = {}
-    storage = {name: value for name, value in options.items() if name not in (*_FLAGS, *_NUMBERS, *_TEXTS)}
-    for name, text in options.items():
-        if name in _FLAGS:
-            arguments[name] = flag(name, text, False)
-        elif name in _NUMBERS:
-            try:
-                arguments[name] = _NUMBERS[name](text)
-            except ValueError:
-                raise InvalidError(f"the option {name} cannot be {text!r}; it takes a number") from None
-        elif name in _TEXTS:
-            arguments[name] = text
+    storage = {name: value for name, value in options.items() if name not in ATTACH_OPTIONS}
+    arguments = {name: _argument(name, text) for name, text in options.items() if name in ATTACH_OPTIONS}
     return arguments | ({"storage_options": storage} if storage else {})
+
+
+def _argument(name: str, text: str) -> object:
+    kind = ATTACH_OPTIONS[name]
+    if kind is bool:
+        return flag(name, text, False)
+    try:
+        return kind(text)
+    except ValueError:
+        raise InvalidError(f"the option {name} cannot be {text!r}; it takes a number") from None

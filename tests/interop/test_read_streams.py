@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 import penstock
@@ -31,8 +32,8 @@ MORE = (
 )
 
 
-@pytest.fixture
-def lake(catalog: Catalog, spark: SparkSession) -> Iterator[Lake]:
+@contextmanager
+def made_by_duckdb(catalog: Catalog, spark: SparkSession) -> Iterator[Lake]:
     with catalog.build() as reference:
         reference.execute(*TABLE)
     with penstock.attach(catalog.uri, data_path=catalog.data_path, spark=spark) as lake:
@@ -40,11 +41,15 @@ def lake(catalog: Catalog, spark: SparkSession) -> Iterator[Lake]:
 
 
 @pytest.fixture
+def lake(catalog: Catalog, spark: SparkSession) -> Iterator[Lake]:
+    with made_by_duckdb(catalog, spark) as lake:
+        yield lake
+
+
+@pytest.fixture
 def shared(sqlite_catalog: Catalog, spark: SparkSession) -> Iterator[Lake]:
     """On a catalog that DuckDB may use at the same time."""
-    with sqlite_catalog.build() as reference:
-        reference.execute(*TABLE)
-    with penstock.attach(sqlite_catalog.uri, data_path=sqlite_catalog.data_path, spark=spark) as lake:
+    with made_by_duckdb(sqlite_catalog, spark) as lake:
         yield lake
 
 
@@ -298,7 +303,7 @@ def test_a_stream_from_lake_to_lake_follows_every_change(
 
         def apply(rows: DataFrame, batch: int) -> None:
             last = F.row_number().over(
-                penstock_window("rowid").orderBy(
+                Window.partitionBy("rowid").orderBy(
                     F.desc("snapshot_id"), F.desc(F.col("change_type") != "update_preimage")
                 )
             )
@@ -324,12 +329,6 @@ def test_a_stream_from_lake_to_lake_follows_every_change(
             assert rows == told(sqlite_catalog, "FROM t")
 
 
-def penstock_window(column: str) -> Any:
-    from pyspark.sql import Window
-
-    return Window.partitionBy(column)
-
-
 def test_what_is_no_stream_is_refused(shared: Lake, spark: SparkSession, tmp_path: Path) -> None:
     table = shared.table("t")
     for arguments, kind, complaint in (
@@ -347,3 +346,9 @@ def test_what_is_no_stream_is_refused(shared: Lake, spark: SparkSession, tmp_pat
         reader.option("table", "t").load()
     with pytest.raises(Exception, match="has no option colour"):
         reader.option("table", "t").option("colour", "red").load()
+    shared.register("odd")
+    with pytest.raises(Exception, match="it is truncate or long"):
+        spark.readStream.option("nanoseconds", "some").table("odd.t")
+    writer = table.read_stream().writeStream.format("ducklake").option("lake", "odd").option("table", "t")
+    with pytest.raises(Exception, match="has no option path"):
+        writer.option("checkpointLocation", str(tmp_path / "c")).start(str(tmp_path / "elsewhere"))

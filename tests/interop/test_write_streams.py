@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -187,7 +188,6 @@ def _write_slowly(lake: Lake, batch: int, meanwhile: int) -> None:
 
 def _in_another_process(lake: Lake, batch: int) -> None:
     """Another thread has transactions of its own, as another process has."""
-    import threading
 
     def write() -> None:
         with lake.write_once(stream="s", batch=batch):

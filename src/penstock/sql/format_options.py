@@ -26,12 +26,14 @@ _OPTIONS: dict[Use, tuple[str, ...]] = {
         "startingVersion", "startingTimestamp", "changes", "maxSnapshotsPerTrigger", "maxRowsPerTrigger",
         "failOnDataLoss", "nanoseconds", DEFINITION,
     ),
-    "sink": ("stream", "maintain", "checkpointLocation", "queryName", "path"),
+    "sink": ("stream", "maintain", "checkpointLocation", "queryName"),
 }  # fmt: skip
-ATTACH_OPTIONS = (
-    "data_path", "read_only", "encrypted", "data_inlining_row_limit", "metadata_schema", "automatic_migration",
-    "override_data_path", "create_if_not_exists", "max_retry_count", "retry_wait_ms", "retry_backoff",
-)  # fmt: skip
+# Those of `attach` that are no storage options, with what each takes.
+ATTACH_OPTIONS: dict[str, type[str] | type[bool] | type[int] | type[float]] = {
+    "data_path": str, "read_only": bool, "encrypted": bool, "data_inlining_row_limit": int, "metadata_schema": str,
+    "automatic_migration": bool, "override_data_path": bool, "create_if_not_exists": bool, "max_retry_count": int,
+    "retry_wait_ms": int, "retry_backoff": float,
+}  # fmt: skip
 _STORAGE = ("aws_", "azure_")
 
 
@@ -111,6 +113,13 @@ def flag(name: str, text: str | None, otherwise: bool) -> bool:
     return text.strip().lower() in _TRUE
 
 
+def _nanoseconds(options: FormatOptions) -> bool:
+    chosen = options.get("nanoseconds")
+    if chosen not in (None, "truncate", "long"):
+        raise InvalidError(f"the option nanoseconds cannot be {chosen!r}; it is truncate or long")
+    return chosen == "long"
+
+
 def stream_definition(attachment: Attachment, schema: str, name: str, options: FormatOptions) -> StreamDefinition:
     """The stream of a table that options ask for."""
     time, version = options.get("startingTimestamp"), options.number("startingVersion")
@@ -125,5 +134,5 @@ def stream_definition(attachment: Attachment, schema: str, name: str, options: F
         max_snapshots_per_trigger=options.number("maxSnapshotsPerTrigger"),
         max_rows_per_trigger=options.number("maxRowsPerTrigger"),
         fail_on_data_loss=options.flag("failOnDataLoss", True),
-        nanoseconds=options.get("nanoseconds") == "long",
+        nanoseconds=_nanoseconds(options),
     )

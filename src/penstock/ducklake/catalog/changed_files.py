@@ -8,16 +8,16 @@ from typing import Any, ClassVar, Literal, Self
 
 import pyarrow as pa
 
+from penstock.ducklake.catalog.commits.conflicts import DELETED, INSERTED
 from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.inlined_rows import changed_inlined_rows
 from penstock.ducklake.catalog.visible_files import FileScope
 from penstock.ducklake.model.objects import ColumnVersion
-from penstock.ducklake.model.snapshot_changes import parse_changes
+from penstock.ducklake.model.snapshot_changes import done_to
 from penstock.schema.columns import Column
 
 # A compaction of these kinds ends files and begins others with the same rows, in a snapshot that does nothing else.
 _REWRITING = {"rewrite_delete", "compacted_table"}
-_INSERTING, _DELETING = {"inserted_into_table", "inlined_insert"}, {"deleted_from_table", "inlined_delete"}
 
 
 @dataclass(frozen=True)
@@ -47,17 +47,13 @@ def snapshot_span(
     """
     sql = "SELECT snapshot_id, changes_made FROM ducklake_snapshot_changes WHERE snapshot_id BETWEEN ? AND ?"
     rows = database.query(sql, [first, last])
-    done = {snapshot: _done_to(table_id, changes) for snapshot, changes in rows}
+    done = {snapshot: done_to(table_id, changes) for snapshot, changes in rows}
     rewritten = tuple(snapshot for snapshot, kinds in done.items() if kinds & _REWRITING)
-    updating = tuple(snapshot for snapshot, kinds in done.items() if kinds & _INSERTING and kinds & _DELETING)
+    updating = tuple(snapshot for snapshot, kinds in done.items() if kinds & {*INSERTED} and kinds & {*DELETED})
     all_known = len(rows) == last + 1 - first and all(changes is not None for _, changes in rows)
     before = database.value("SELECT max(next_file_id) FROM ducklake_snapshot WHERE snapshot_id < ?", [first])
     known = updating if all_known else None
     return SnapshotSpan(first, last, rewritten, known, before or 0, (first, last) if needed is None else needed)
-
-
-def _done_to(table_id: int, changes: str | None) -> set[str]:
-    return {change.kind for change in parse_changes(changes) if change.value == str(table_id)}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from penstock.ducklake.catalog.commits.conflicts import DELETED, INSERTED
 from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.inlined_rows import inlined_delete_table, inlined_tables
 from penstock.ducklake.catalog.visibility import At
-from penstock.ducklake.model.snapshot_changes import parse_changes
+from penstock.ducklake.model.snapshot_changes import done_to
 
 # (first row id, last row id, rows)
 IdSpan = tuple[int, int, int]
@@ -18,11 +18,8 @@ def changing_snapshots(database: Database, table_id: int, after: int, until: int
     sql = """SELECT s.snapshot_id, c.changes_made FROM ducklake_snapshot s
              LEFT JOIN ducklake_snapshot_changes c ON c.snapshot_id = s.snapshot_id
              WHERE s.snapshot_id > ? AND s.snapshot_id <= ? ORDER BY 1"""
-    value = str(table_id)
-    return {
-        snapshot: any(change.value == value and change.kind in kinds for change in parse_changes(changes))
-        for snapshot, changes in database.query(sql, [after, until])
-    }
+    rows = database.query(sql, [after, until])
+    return {snapshot: bool(done_to(table_id, changes) & kinds) for snapshot, changes in rows}
 
 
 def counting_snapshots(database: Database, table_id: int, until: int) -> tuple[tuple[int, int], ...]:
@@ -34,16 +31,11 @@ def counting_snapshots(database: Database, table_id: int, until: int) -> tuple[t
              JOIN ducklake_snapshot_changes c ON c.snapshot_id = s.snapshot_id WHERE s.snapshot_id <= ? ORDER BY 1"""
     spans: list[tuple[int, int]] = []
     for snapshot, changes in database.query(sql, [until]):
-        if _deletes_from(changes, table_id):
+        if done_to(table_id, changes) & {*DELETED}:
             continue
         first = spans.pop()[0] if spans and spans[-1][1] == snapshot - 1 else snapshot
         spans.append((first, snapshot))
     return tuple(spans)
-
-
-def _deletes_from(changes: str | None, table_id: int) -> bool:
-    value = str(table_id)
-    return any(change.value == value and change.kind in DELETED for change in parse_changes(changes))
 
 
 def present_snapshots(database: Database, first: int, last: int) -> set[int]:
@@ -64,7 +56,7 @@ def changed_spans(database: Database, table_id: int, snapshot: int, *, deletes: 
     own = f"table_id = {table_id} AND partial_max IS NULL AND begin_snapshot = {snapshot}"
     part = f"table_id = {table_id} AND partial_max >= {snapshot} AND begin_snapshot <= {snapshot}"
     texts = database.query("SELECT changes_made FROM ducklake_snapshot_changes WHERE snapshot_id = ?", [snapshot])
-    counts = bool(texts) and not _deletes_from(texts[0][0], table_id)
+    counts = bool(texts) and not done_to(table_id, texts[0][0]) & {*DELETED}
     found = _file_spans(database, table_id, own, counts=counts)
     found += _file_spans(database, table_id, part, snapshot=snapshot)
     found += _inlined_spans(database, table_id, f"begin_snapshot = {snapshot}")

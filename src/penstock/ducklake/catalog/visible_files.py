@@ -19,7 +19,7 @@ from penstock.ducklake.catalog.remembered_answers import Moment
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.model.files import DataFile, DeleteFile, DeleteKind, FileGroup, MappedField
 from penstock.ducklake.model.objects import ColumnVersion
-from penstock.ducklake.model.snapshot_changes import parse_changes
+from penstock.ducklake.model.snapshot_changes import done_to
 from penstock.errors import ConflictError, PenstockError, StaleReadError
 from penstock.partitioning import PartitionSpec
 from penstock.schema.columns import Column
@@ -383,7 +383,7 @@ def _are_many(groups: Sequence[FileGroup]) -> bool:
 
 
 def _replaces_files(changes: str | None, table_id: int) -> bool:
-    kinds = {change.kind for change in parse_changes(changes) if change.value == str(table_id)}
+    kinds = done_to(table_id, changes)
     # A second delete is noted as a merge too, but its delete files tell the same of older snapshots as those before.
     return not kinds.isdisjoint(_FILES_REPLACED) and "deleted_from_table" not in kinds
 

@@ -42,6 +42,11 @@ def parse_changes(text: str | None) -> tuple[SnapshotChange, ...]:
     return tuple(SnapshotChange(kind.strip(), value) for kind, _, value in pairs)
 
 
+def done_to(table_id: int, text: str | None) -> set[str]:
+    """The kinds of changes that a snapshot made to one table, by the table's id."""
+    return {change.kind for change in parse_changes(text) if change.value == str(table_id)}
+
+
 def render_changes(changes: Iterable[SnapshotChange]) -> str:
     """The text for the catalog."""
     return ",".join(f"{change.kind}:{change.value}" for change in changes)

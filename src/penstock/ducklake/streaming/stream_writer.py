@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.ducklake.attachment import Attachment
+from penstock.ducklake.catalog.commits.stream_batches import check_name
 from penstock.ducklake.maintenance import compacted_tables, inlined_flush
 from penstock.ducklake.maintenance.old_files import cleanup_old_files
 from penstock.ducklake.maintenance.snapshot_expiry import expire_snapshots
@@ -41,8 +42,8 @@ class StreamWriter:
         whole = isinstance(self.maintain, int) and not isinstance(self.maintain, bool)
         if self.maintain is not None and not (whole and self.maintain > 0):
             raise InvalidError(f"maintain cannot be {self.maintain!r}; it is a number of batches, from 1")
-        if self.name is not None and not (isinstance(self.name, str) and self.name):
-            raise InvalidError(f"{self.name!r} is no name of a stream; give a text that stays the same from run to run")
+        if self.name is not None:
+            check_name(self.name)
 
     def add(self, frame: DataFrame, batch: int) -> None:
         """Write one batch, if the lake does not have it."""

@@ -27,6 +27,8 @@ from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.catalog.visible_files import RowIdSpan
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.reading.change_feed import ChangeFeed
+from penstock.ducklake.reading.column_layout import shown_schema
+from penstock.ducklake.reading.row_conversion import Reading
 from penstock.ducklake.reading.table_scan import TableScan, table_scan
 from penstock.ducklake.streaming.admission import NO_LIMITS, Limits, next_offset
 from penstock.ducklake.streaming.offsets import BEFORE_ALL_ROWS, Offset, Piece, RowSpan, before, pieces
@@ -105,8 +107,7 @@ class TableStream:
     @property
     def schema(self) -> T.StructType:
         """The columns."""
-        with self._database.consistent():
-            own = self._scan(self._attachment.current_snapshot().id).schema
+        own = shown_schema(self._shown.columns, Reading(self._options.nanoseconds))
         types = dict(zip(FEED_COLUMNS, (T.LongType(), T.LongType(), T.StringType()), strict=True))
         feed = [T.StructField(name, types[name]) for name in FEED_COLUMNS] if self._options.changes else []
         return T.StructType([*feed, *own.fields])

@@ -106,9 +106,14 @@ def noted_streams(database: Database) -> list[tuple[NotedBatch, int, int]]:
     return sorted(known, key=lambda line: (line[0].stream, line[1]))
 
 
-def check_stream(stream: object, batch: object) -> None:
-    """Raise an InvalidError for what is no name of a stream, or no number of a batch."""
+def check_name(stream: object) -> None:
+    """Raise an InvalidError for what is no name of a stream."""
     if not isinstance(stream, str) or not stream:
         raise InvalidError(f"{stream!r} is no name of a stream; give a text that stays the same from run to run")
+
+
+def check_stream(stream: object, batch: object) -> None:
+    """Raise an InvalidError for what is no name of a stream, or no number of a batch."""
+    check_name(stream)
     if isinstance(batch, bool) or not isinstance(batch, int) or batch < 0:
         raise InvalidError(f"{batch!r} is no batch of stream {stream}; its batches are numbered from 0")
