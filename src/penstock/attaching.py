@@ -19,6 +19,7 @@ from penstock.ducklake.model.snapshots import Version
 from penstock.errors import AttachError, NotFoundError
 from penstock.format_lakes import FormatLakes
 from penstock.lake import Lake
+from penstock.spark.connect.sessions import is_connect, refuse_on_connect
 from penstock.spark.session import prepare
 from penstock.spark.stores import prepare_store
 from penstock.sql.lake_format import install, load_stream, register_format
@@ -86,8 +87,8 @@ def attach(
     Raises:
         AttachError: The lake cannot be attached. (What its database refuses later is a `CatalogError`.)
         InvalidError: Spark uses the name already, or the storage options make no sense.
-        UnsupportedError: The session cannot read the data path's store, is one of Spark Connect, or of another version
-            of Spark.
+        UnsupportedError: The session cannot read the data path's store, or is of another version of Spark; or it is
+            one of Spark Connect, which knows no `name`.
     """
     if snapshot_version is not None and snapshot_time is not None:
         raise AttachError("give snapshot_version or snapshot_time, not both")
@@ -97,22 +98,23 @@ def attach(
     )  # fmt: skip
     retries = RetryPolicy(max_retry_count, retry_wait_ms, retry_backoff)
     if storage_options or store_of(data_path or ""):
-        prepare_store(prepare(spark), data_path or "", storage_options)  # before a lake is made
+        prepare_store(prepare(spark, connect=True), data_path or "", storage_options)  # before a lake is made
     location = parse_location(uri)
     if location.is_remote and store_kind(location.target) == "s3":
-        prepare_store(prepare(spark), location.target, storage_options, reads_there=False)
+        prepare_store(prepare(spark, connect=True), location.target, storage_options, reads_there=False)
     catalog = open_catalog(uri, options)
     limit = {} if data_inlining_row_limit is None else {"data_inlining_row_limit": str(data_inlining_row_limit)}
     pinned = snapshot_version is not None or snapshot_time is not None
     try:
         at = (lambda lake: lake.snapshot_at(snapshot_version, snapshot_time)) if pinned else None
-        session = prepare(spark)
+        session = prepare(spark, connect=True)
         if store_of(catalog.data_path) != store_of(data_path or ""):  # or it was prepared above
             elsewhere = location.is_remote and store_kind(catalog.data_path) != store_kind(location.target)
             prepare_store(session, catalog.data_path, None if elsewhere else storage_options)
         if location.is_remote and store_kind(location.target) == "http":  # it may name files by their addresses
             prepare_store(session, location.target, None)
-        _register(session)
+        if not is_connect(session):
+            _register(session)
         attachment = Attachment(catalog, session, limit, read_only, retries, at)
         lake = Lake(attachment)
         attachment.load_stream = partial(load_stream, lake)
@@ -140,6 +142,7 @@ def register(spark: SparkSession) -> None:
     Raises:
         UnsupportedError: It is a Spark Connect session, or of another version of Spark.
     """
+    refuse_on_connect(spark, "the format `ducklake`", "call penstock.attach, and the verbs of its tables")
     _register(prepare(spark))
 
 

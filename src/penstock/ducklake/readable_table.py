@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
@@ -16,12 +17,14 @@ from penstock.ducklake.catalog.table_files import listed_files
 from penstock.ducklake.model.snapshots import Snapshot, Version
 from penstock.ducklake.reading.change_feed import ChangeFeed, Feed
 from penstock.ducklake.reading.explain import explain
+from penstock.ducklake.reading.pushed_filters import rows_where
 from penstock.ducklake.reading.table_scan import TableScan, table_scan
 from penstock.ducklake.table_definition import TableDefinition
 from penstock.ducklake.transaction import Shown
 from penstock.errors import NotFoundError
 from penstock.schema.columns import Column
 from penstock.spark.explanation import Explanation
+from penstock.spark.expressions import as_column
 from penstock.spark.local_rows import local_frame
 from penstock.spark.types import has_nanoseconds
 
@@ -46,14 +49,18 @@ class ReadableTable(TableDefinition):
         *,
         version: Version | None = None,
         timestamp: str | datetime | None = None,
+        where: str | SparkColumn | None = None,
         row_ids: bool = False,
         nanoseconds: Nanoseconds | None = None,
     ) -> DataFrame:
         """Gives the rows at a snapshot; files are chosen when Spark plans a query on them.
 
+        A Spark Connect session cannot be asked then: there files are chosen at once, by `where` alone.
+
         Args:
             version: The number of a snapshot, or a `Snapshot`; by default the current one.
             timestamp: A time instead; without a zone it is in the Spark session's.
+            where: What is true for the rows that are given, SQL or a column; by default all are.
             row_ids: Whether DuckLake's row identifier is the last column, `rowid`.
             nanoseconds: Spark's timestamps have microseconds: columns of type timestamp_ns are cut to them
                 ("truncate", the default, with a warning) or given as bigint nanoseconds since 1970 ("long").
@@ -71,7 +78,7 @@ class ReadableTable(TableDefinition):
             contents = scan.contents()
         if nanoseconds is None:
             warn_of_nanoseconds(scan.layout.columns, self.name)
-        return scan.frame(contents)
+        return scan.frame(contents) if where is None else rows_where(scan, contents, as_column(where))
 
     def explain(
         self, predicate: str, *, version: Version | None = None, timestamp: str | datetime | None = None

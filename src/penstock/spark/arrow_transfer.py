@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from penstock.spark.connect.sessions import is_connect
 from penstock.spark.expressions import spark_quoted
 from penstock.spark.java_classes import java_class
 from penstock.spark.jvm import can_change_sessions, catalyst_column, catalyst_expression, in_session_with
@@ -60,9 +61,11 @@ def _counted(frame: DataFrame) -> DataFrame | None:
     """The rows in batches that end by their count, whose tasks fail at a wide row.
 
     None where Spark is to weigh: the user set a size, there are values whose size takes a walk through them, or the
-    query cannot go to the session of its own that has the settings.
+    query cannot go to the session of its own that has the settings, as none of Spark Connect can.
     """
     spark = frame.sparkSession
+    if is_connect(spark):
+        return None
     fields = frame.schema.fields
     sizes = [[] if isinstance(field.dataType, _FIXED) else _sizes(field.dataType, _value(field)) for field in fields]
     known = [size for found in sizes if found is not None for size in found]
@@ -123,8 +126,11 @@ def _leaves(kind: T.DataType) -> int:
 def with_decimals_as_longs(frame: DataFrame) -> tuple[DataFrame, Decimals]:
     """Replace decimals of at most 18 digits by longs of their digits, and say which those are. Names are unique.
 
-    Spark makes two objects of every decimal that it gives to Arrow, and none of a long.
+    Spark makes two objects of every decimal that it gives to Arrow, and none of a long. Spark Connect has no way to ask
+    for the digits.
     """
+    if is_connect(frame):
+        return frame, ()
     decimals = tuple(
         (position, kind.precision, kind.scale)
         for position, kind in enumerate(field.dataType for field in frame.schema.fields)

@@ -12,6 +12,8 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.errors import InvalidError
 from penstock.schema.columns import Column, find_column
+from penstock.spark.connect.sessions import is_connect
+from penstock.spark.connect.store_assignment import may_store
 from penstock.spark.java_classes import java_class
 from penstock.spark.types import shown_type
 
@@ -173,6 +175,8 @@ class _Assigner:
 
     def _may_store(self, source: T.DataType, target: T.DataType) -> bool:
         """Spark's own rule for INSERT (`spark.sql.storeAssignmentPolicy=ANSI`)."""
+        if is_connect(self.spark):
+            return may_store(source, target)
         types = java_class(self.spark, "org.apache.spark.sql.types.DataType")
         cast = java_class(self.spark, "org.apache.spark.sql.catalyst.expressions.Cast")
         return bool(cast.canANSIStoreAssign(types.fromJson(source.json()), types.fromJson(target.json())))

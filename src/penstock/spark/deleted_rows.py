@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from penstock.spark.relation import file_uri, known_size
+from penstock.spark.file_records import file_uri, known_size
 from penstock.storage.deletion_vectors import encode_deletion_vector
 
 Format = Literal["parquet", "puffin"]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import threading
 import zipfile
 from pathlib import Path
+from typing import Any
 from weakref import WeakKeyDictionary
 
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from penstock.spark.java_classes import class_folder, class_loader
 
 _JAVA = "penstock.spark.java"
 _ISOLATION = "spark.sql.artifact.isolation.enabled"
-_added: WeakKeyDictionary[SparkContext, dict[tuple[str, ...], Path]] = WeakKeyDictionary()
+_added: WeakKeyDictionary[Any, dict[tuple[str, ...], Path]] = WeakKeyDictionary()
 _added_to_sessions: WeakKeyDictionary[SparkSession, set[Path]] = WeakKeyDictionary()
 _lock = threading.Lock()
 

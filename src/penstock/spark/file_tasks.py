@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -18,6 +17,9 @@ from penstock import errors
 from penstock.errors import InvalidError, PenstockError
 from penstock.spark.arrow_transfer import WIDE_ROW_MARKER, WideRowError
 from penstock.spark.column_assignment import MISFIT_MARKER
+from penstock.spark.connect.jobs import tagged_job
+from penstock.spark.connect.sessions import is_connect
+from penstock.spark.java_errors import Py4JError, Py4JJavaError
 from penstock.spark.jvm import session_tag
 from penstock.spark.workers import other_python
 from penstock.storage.parquet import delete_written
@@ -72,6 +74,10 @@ def file_writing_job(spark: SparkSession, directory: str | None, write_id: str) 
 @contextmanager
 def interruptible_job(spark: SparkSession) -> Iterator[str]:
     """Run a job that is found by what interrupts its session, and that ends when it is left; gives its tag."""
+    if is_connect(spark):
+        with original_errors(), tagged_job(spark) as tag:
+            yield tag
+        return
     context, tag = spark.sparkContext, f"penstock-{uuid4()}"
     present: Any = context.getJobTags()  # of Java: asked, as going through it ends with an error, which takes long
     tags = [one for one in (tag, session_tag(spark)) if one not in present]  # jobs may run in a session of their own
@@ -95,7 +101,10 @@ def _tried_again(spark: SparkSession, tag: str, began: float) -> bool:
     """Whether a task of the jobs with a tag was tried more than once; also where Spark does not say so in time.
 
     Also where an executor was lost since they began: Spark runs tasks again whose results it had, without telling.
+    Of the tasks of a Spark Connect server nothing is known.
     """
+    if is_connect(spark):
+        return True
     tracker: Any = spark.sparkContext._jsc.sc().statusTracker()
     end = time.monotonic() + _LONGEST_WAIT_FOR_NEWS
     while _are_running(tracker, tag):
@@ -124,6 +133,8 @@ def _wait_for_tasks(spark: SparkSession, tag: str) -> None:
 
     Their workers may outlive them, and remove then what they have written since (`check_task`).
     """
+    if is_connect(spark):
+        return
     tracker: Any = spark.sparkContext._jsc.sc().statusTracker()
     end = time.monotonic() + _LONGEST_WAIT
     running = True

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from penstock.spark.connect.sessions import is_connect
 from penstock.spark.file_tasks import tasks_done
+from penstock.spark.java_errors import Py4JError
 from penstock.storage.progress import is_terminal, progress
 
 _SECONDS = 1.0
@@ -18,7 +19,7 @@ _SECONDS = 1.0
 @contextmanager
 def job_progress(spark: SparkSession, tag: str, verb: str, files: int, size: int) -> Iterator[None]:
     """A progress line for the jobs with a tag, as long as the block runs. Without a terminal there is none."""
-    if not is_terminal():
+    if not is_terminal() or is_connect(spark):
         yield
         return
     ended = Event()

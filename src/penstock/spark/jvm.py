@@ -7,15 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.classic.column import Column as ClassicColumn
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.types import StructType
 
+from penstock.spark.connect import frames as connect_frames
+from penstock.spark.connect import predicates
+from penstock.spark.connect.file_lists import NO_FILTERS, FileList
+from penstock.spark.connect.sessions import is_connect
 from penstock.spark.java_classes import class_loader, java_class
-from penstock.spark.planning_errors import FAILED, note_error
+from penstock.spark.planning_errors import FAILED, note_error, raise_as_themselves
 
 _SOURCES = (
     "PlanningException", "FilterText", "CatalogFileIndex", "FileChain", "CatalogAggregates", "FollowFilters",
@@ -54,14 +55,19 @@ def file_index(
     derived: Mapping[str, str],
     size_in_bytes: int,
     description: str,
+    filters: str = NO_FILTERS,
 ) -> Any:
     """A Spark `FileIndex` that asks `planner` for files: filters as JSON in, records of files out.
 
     A planner with a method `aggregates` is also asked what is known of aggregates over its rows.
 
     `derived`: the SQL of columns that are computed from what is in the files, as `projected` takes it, each with the
-    name by which the planner knows it.
+    name by which the planner knows it. `filters` are what a Spark Connect session chooses files by, at once.
     """
+    if is_connect(spark):
+        return FileList(planner, constants, filters)
+    from pyspark.java_gateway import ensure_callback_server_started
+
     gateway: Any = spark.sparkContext._gateway
     start_callbacks: Any = ensure_callback_server_started
     start_callbacks(gateway)
@@ -84,6 +90,7 @@ def install_rules(spark: SparkSession) -> None:
 
 def new_object(spark: SparkSession, name: str, sources: tuple[str, ...] = _SOURCES) -> Any:
     """An object of one of Penstock's classes, whose sources are compiled if they were not yet."""
+    raise_as_themselves()
     gateway: Any = spark.sparkContext._gateway
     constructor = class_loader(spark, "penstock.spark.java", sources).loadClass(name).getConstructors()[0]
     return constructor.newInstance(gateway.new_array(java_class(spark, "java.lang.Object"), 0))
@@ -92,6 +99,8 @@ def new_object(spark: SparkSession, name: str, sources: tuple[str, ...] = _SOURC
 def filter_text(frame: DataFrame, predicate: SparkColumn) -> str:
     """A predicate over a frame in the JSON that the planner reads filters in."""
     spark = frame.sparkSession
+    if is_connect(spark):
+        return predicates.filter_text(frame, predicate)
     plan = query_execution(frame.where(predicate)).analyzed()
     folded = java_class(spark, "org.apache.spark.sql.catalyst.optimizer.ConstantFolding").apply(plan)
     return _text_of(spark, folded.condition())
@@ -99,6 +108,8 @@ def filter_text(frame: DataFrame, predicate: SparkColumn) -> str:
 
 def optimized_filter_text(frame: DataFrame, predicate: SparkColumn) -> str | None:
     """The same of what Spark makes of the predicate when it plans; None where that is no filter of the frame's rows."""
+    if is_connect(frame):
+        return predicates.filter_text(frame, predicate)
     plan = query_execution(frame.where(predicate)).optimizedPlan()
     return _text_of(frame.sparkSession, plan.condition()) if plan.getClass().getSimpleName() == "Filter" else None
 
@@ -162,7 +173,7 @@ def _in_session(frame: DataFrame, session: Any) -> DataFrame:
 
 def _of_plan(frame: DataFrame, session: Any, plan: Any) -> DataFrame:
     datasets = java_class(frame.sparkSession, "org.apache.spark.sql.classic.Dataset")
-    return ClassicDataFrame(datasets.ofRows(session, plan), frame.sparkSession)
+    return DataFrame(datasets.ofRows(session, plan), frame.sparkSession)
 
 
 def qualified(frame: DataFrame, name: str, columns: Sequence[tuple[str, int]] | None = None) -> DataFrame:
@@ -171,8 +182,10 @@ def qualified(frame: DataFrame, name: str, columns: Sequence[tuple[str, int]] | 
     If given, its columns are those at places, under other names.
     """
     spark = frame.sparkSession
+    if is_connect(spark):
+        return connect_frames.qualified(frame, name, columns)
     placed = None if columns is None else json.dumps(columns)
-    return ClassicDataFrame(frames(spark).qualified(frame._jdf, name, STATEMENT, placed), spark)
+    return DataFrame(frames(spark).qualified(frame._jdf, name, STATEMENT, placed), spark)
 
 
 def compares_columns(filtered: DataFrame) -> bool:
@@ -180,7 +193,7 @@ def compares_columns(filtered: DataFrame) -> bool:
 
     If not, `optimized_filter_text` says nothing of it.
     """
-    return bool(frames(filtered.sparkSession).comparesColumns(filtered._jdf))
+    return is_connect(filtered) or bool(frames(filtered.sparkSession).comparesColumns(filtered._jdf))
 
 
 def query_execution(frame: DataFrame) -> Any:
@@ -196,4 +209,4 @@ def catalyst_expression(spark: SparkSession, column: SparkColumn) -> Any:
 
 def catalyst_column(spark: SparkSession, expression: Any) -> SparkColumn:
     """An expression of Catalyst's as a column, the names in it resolved or not."""
-    return ClassicColumn(java_class(spark, _EXPRESSIONS).column(expression))
+    return SparkColumn(java_class(spark, _EXPRESSIONS).column(expression))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
+from penstock.spark.connect.sessions import is_connect
 from penstock.spark.file_tasks import original_errors
 from penstock.spark.java_classes import java_class
+from penstock.spark.java_errors import Py4JJavaError
 from penstock.spark.jvm import in_own_session, own_session, query_execution
 
 _CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
@@ -25,6 +26,8 @@ def row_keeper() -> Iterator[Keep]:
     kept: list[DataFrame] = []
 
     def keep(frame: DataFrame) -> DataFrame:
+        if is_connect(frame):
+            return frame.localCheckpoint()  # which the server forgets when nobody has the frame any more
         safe = frame.sparkSession.sparkContext.getCheckpointDir() is not None
         planned = _without_constraints(frame)
         kept.append(in_own_session(planned.checkpoint() if safe else planned.localCheckpoint()))

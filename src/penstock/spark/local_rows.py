@@ -15,6 +15,8 @@ from pyspark.serializers import BatchedSerializer, CPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
+from penstock.spark.connect import frames as connect_frames
+from penstock.spark.connect.sessions import is_connect
 from penstock.spark.file_tasks import original_errors
 from penstock.spark.jvm import frames, new_object
 from penstock.spark.releases import arrow_schema_of
@@ -39,6 +41,8 @@ def local_frame(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: str)
 
 def arrow_frame(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> DataFrame:
     """A DataFrame of rows in the Arrow types that Spark uses for a schema. Few go to the JVM in one call."""
+    if is_connect(spark):
+        return connect_frames.arrow_frame(spark, rows, schema)
     made = _in_one_call(spark, rows, schema) if rows.nbytes <= _MOST_IN_A_CALL else None
     return spark.createDataFrame(rows, schema) if made is None else DataFrame(made, spark)
 
@@ -53,19 +57,26 @@ def _in_one_call(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> A
 
 def empty_frame(spark: SparkSession, schema: T.StructType) -> DataFrame:
     """A DataFrame without rows."""
+    if is_connect(spark):
+        return connect_frames.empty_frame(spark, schema)
     return DataFrame(frames(spark).empty(spark._jsparkSession, schema.json()), spark)
 
 
 def unread_frame(spark: SparkSession, schema: T.StructType) -> DataFrame:
     """A DataFrame without rows, whose queries Spark optimizes as if it had some."""
+    if is_connect(spark):
+        return connect_frames.empty_frame(spark, schema)
     return DataFrame(frames(spark).unread(spark._jsparkSession, schema.json()), spark)
 
 
 def held_rows(frame: DataFrame, most_rows: int, most_bytes: int) -> pa.Table | None:
     """The rows of a query over what the driver holds: VALUES, constants, a local relation, a list that was given.
 
-    Spark's optimizer computes them, without a job; None where there are more, or where it takes one.
+    Spark's optimizer computes them, without a job; None where there are more, or where it takes one. On Spark Connect
+    it is the server that holds them.
     """
+    if is_connect(frame):
+        return None
     gateway = frame.sparkSession.sparkContext._gateway
     reader = _readers.get(gateway)
     if reader is None:

@@ -11,10 +11,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from typing import Any
 
-from pyspark.errors.exceptions import captured
+from pyspark.errors import PythonException
 
 from penstock.errors import PenstockError
 from penstock.spark.workers import other_python
@@ -59,15 +60,22 @@ def _causes(java_error: Any) -> Iterator[Any]:
         java_error = java_error.getCause()
 
 
-_convert: Any = captured.convert_exception
+@cache
+def raise_as_themselves() -> None:
+    """Let PySpark raise what was noted in the place of what it makes of Java's errors, from now on."""
+    from pyspark.errors.exceptions import captured
+
+    # PySpark has no place to register a conversion; it looks this name up whenever the JVM has thrown.
+    convert: Any = captured.convert_exception
+    captured.convert_exception = partial(_converted, convert)  # type: ignore[assignment]
 
 
-def _converted(java_error: Any) -> Exception:
+def _converted(convert: Callable[[Any], Exception], java_error: Any) -> Exception:
     known = _original(java_error) or _refused_read(java_error) or _unknown_deletes(java_error)
     if known is not None:
         return known
-    converted: Exception = _convert(java_error)
-    note = other_python(str(converted)) if isinstance(converted, captured.PythonException) else None
+    converted = convert(java_error)
+    note = other_python(str(converted)) if isinstance(converted, PythonException) else None
     if note is not None:  # it may be of a job of the user's own, so it stays what it is
         converted.add_note(note)
     return converted
@@ -103,7 +111,3 @@ def _why_denied(said: str) -> str:
     if "NoAuthWithAWSException" in said:
         return "there is none; give one in storage_options, or let the machines that read find one"
     return "it needs s3:GetObject there"
-
-
-# PySpark has no place to register a conversion; it looks this name up whenever the JVM has thrown.
-captured.convert_exception = _converted  # type: ignore[assignment]

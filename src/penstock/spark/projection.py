@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
+from penstock.spark.connect import frames as connect_frames
+from penstock.spark.connect.sessions import is_connect
 from penstock.spark.expressions import spark_quoted
 from penstock.spark.jvm import frames
 
@@ -32,8 +33,10 @@ def named(*names: str) -> list[SqlColumn]:
 
 def projected(frame: DataFrame, columns: Sequence[SqlColumn]) -> DataFrame:
     """A frame with these columns alone; the frame itself where they are its own."""
+    if is_connect(frame):
+        return connect_frames.projected(frame, columns)
     spark = frame.sparkSession
-    return ClassicDataFrame(frames(spark).projected(frame._jdf, json.dumps(columns)), spark)
+    return DataFrame(frames(spark).projected(frame._jdf, json.dumps(columns)), spark)
 
 
 def text_sql(value: str) -> str:

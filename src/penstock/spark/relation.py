@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, LongType, StringType, StructType, TimestampType
 
+from penstock.spark.connect import file_lists
+from penstock.spark.connect.sessions import is_connect
 from penstock.spark.executor_classes import add_to_executors
 from penstock.spark.java_classes import java_class
 from penstock.spark.jvm import frames, new_object
+from penstock.spark.parquet_options import ROW_INDEX, parquet_options
 from penstock.spark.stores import KNOWN_FILES, hadoop_settings
-from penstock.storage.azure import hadoop_path
-from penstock.storage.filesystems import file_size
-from penstock.storage.paths import to_uri
-from penstock.storage.stores import store_kind
 
-# Spark's reader fills a column of this name with the row's number in its file. `_metadata.row_index` is the same number
-# inside a struct, which costs an object a row.
-ROW_INDEX = "_tmp_metadata_row_index"
 _TASK_BYTES = 128 * 2**20  # as Spark's spark.sql.files.maxPartitionBytes
-_RECORD, _FIELD, _NULL = "\x1e", "\x1f", "\x00"
-# A backslash, and the character moved by 64, for what has a meaning in records: see CatalogFileIndex.
-_ESCAPES = {ord(special): "\\" + chr(ord(special) + 64) for special in (_RECORD, _FIELD, _NULL, "\\")}
-_PARQUET_OPTIONS = {
-    # Proleptic dates as they stand in the files: nothing but Spark 2 ever wrote them otherwise.
-    "datetimeRebaseMode": "CORRECTED",
-    "int96RebaseMode": "CORRECTED",
-    # Here and not in a session: the query may be run by one that has other settings.
-    "spark.sql.parquet.fieldId.read.enabled": "true",
-}
-# To dictionaries and Bloom filters -0.0 and 0.0 are two values: Spark would lose rows of `x = 0` by them.
-_WITHOUT_DICTIONARIES = {"parquet.filter.dictionary.enabled": "false", "parquet.filter.bloom.enabled": "false"}
-_COMPLETE = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 _BINARY_FILE = (
     StructType()
     .add("path", StringType(), False)
@@ -63,11 +46,10 @@ def parquet_rows(
     Returns:
         The rows.
     """
-    floating = any(kind in schema.simpleString() for kind in ("float", "double"))
     settings = hadoop_settings(spark)
-    options = (
-        _PARQUET_OPTIONS | (_WITHOUT_DICTIONARIES if floating else {}) | (_COMPLETE if complete else {}) | settings
-    )
+    options = parquet_options(schema, complete=complete) | settings
+    if is_connect(spark):
+        return file_lists.parquet_rows(spark, index, schema, options)
     reader = _parquet(spark, known=bool(settings) or ROW_INDEX in schema.names, with_deletes=with_deletes)
     frame = _frame(spark, index, schema, reader, options)
     return frame.where(f"{ROW_INDEX} >= 0") if with_deletes else frame  # see RowsLeft
@@ -91,6 +73,8 @@ def file_rows(spark: SparkSession, index: Any, size: int | None = None) -> DataF
     With the size of all of them, they go to as few tasks as there are cores, or more for many bytes. Spark would count
     each file as 4 MB at least, and a task in Python takes longer to begin than a small file to read.
     """
+    if is_connect(spark):
+        return file_lists.file_rows(spark, index, max(1, -(-(size or 0) // _TASK_BYTES)))
     binary = java_class(spark, f"{_SOURCES}.binaryfile.BinaryFileFormat")()
     frame = _frame(spark, index.readInPython(), _BINARY_FILE, binary, {})
     rows = frame.drop(*_BINARY_FILE.names)
@@ -104,46 +88,3 @@ def _frame(
 ) -> DataFrame:
     session: Any = spark._jsparkSession
     return DataFrame(frames(spark).rows(session, index, schema.json(), file_format, json.dumps(options)), spark)
-
-
-def file_records(files: Iterable[tuple[str, int, Sequence[object]]]) -> str:
-    """Encode files as the index reads them: (path, size, constants). Of a file whose size is 0 it is asked for.
-
-    After the constants may stand what `deletes_text` gives.
-
-    Spark shares a file out among tasks by its size, and reads nothing of what would lie behind it.
-    """
-    return _RECORD.join(
-        _FIELD.join(
-            (
-                file_uri(path),
-                str(known_size(path, size)),
-                *(_NULL if value is None else _escaped(value) for value in constants),
-            )
-        )
-        for path, size, constants in files
-    )
-
-
-def known_values(values: Iterable[str | None]) -> str:
-    """Encode what is known of aggregates, as the index reads it."""
-    return _FIELD.join(_NULL if value is None else value for value in values)
-
-
-def file_uri(path: str) -> str:
-    """The address of a file as Hadoop wants it."""
-    return to_uri(hadoop_path(path) if store_kind(path) == "azure" else path)
-
-
-def known_size(path: str, size: int) -> int:
-    """The size of a file, which is asked for where it is 0."""
-    if size > 0:
-        return size
-    try:
-        return file_size(path)
-    except FileNotFoundError:
-        return 1  # for Spark's reader to say so, or to ignore it as its user wants
-
-
-def _escaped(value: object) -> str:
-    return value.translate(_ESCAPES) if isinstance(value, str) else str(value)

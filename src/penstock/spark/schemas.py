@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.types as arrow
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812
@@ -20,7 +19,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column, check_names
 from penstock.schema.types import Type, parse_type
+from penstock.spark.connect import column_lists
+from penstock.spark.connect.sessions import is_connect
 from penstock.spark.java_classes import java_class
+from penstock.spark.java_errors import Py4JError
 
 DUCKLAKE_TYPE = "ducklake.type"
 COMMENT = "comment"
@@ -250,6 +252,8 @@ def _is_arrow_list(kind: pa.DataType) -> bool:
 
 def _parsed(spark: SparkSession, ddl: str) -> T.StructType:
     """A list of columns, parsed by Spark; types beyond Spark's have become placeholders."""
+    if is_connect(spark):
+        return _parsed_by_server(ddl)
     session: Any = spark._jsparkSession
     statement = f"CREATE TABLE t ({_with_placeholders(spark, ddl)})"
     try:
@@ -266,6 +270,27 @@ def _parsed(spark: SparkSession, ddl: str) -> T.StructType:
             raise UnsupportedError(f"column {item.name} is generated; DuckLake has no such columns")
         _refuse_nested_not_null(item.dataType, item.name)
     return schema
+
+
+def _parsed_by_server(ddl: str) -> T.StructType:
+    """The same by a Spark Connect server, which parses names and types."""
+    given = column_lists.read_columns(ddl, _placeholder)
+    try:
+        schema = T.StructType.fromDDL(", ".join(column.ddl for column in given))
+    except PySparkException as error:
+        raise InvalidError(f"{ddl!r} is not a list of columns: {_reason(error)}") from error
+    if not isinstance(schema, T.StructType) or len(schema) != len(given):
+        raise InvalidError(f"{ddl!r} is not a list of columns; write name and type: id BIGINT, city STRING")
+    fields = []
+    for item, column in zip(schema.fields, given, strict=True):
+        _refuse_nested_not_null(item.dataType, item.name)
+        default = {} if column.default is None else {DEFAULT: column.default}
+        fields.append(T.StructField(item.name, item.dataType, item.nullable, {**item.metadata, **default}))
+    return T.StructType(fields)
+
+
+def _placeholder(name: str) -> str | None:
+    return f"VARCHAR({_PLACEHOLDER + _BEYOND_SPARK.index(name)})" if name in _BEYOND_SPARK else None
 
 
 def _with_placeholders(spark: SparkSession, ddl: str) -> str:
@@ -291,8 +316,9 @@ def _with_placeholders(spark: SparkSession, ddl: str) -> str:
     types = {node.getStart().getStartIndex(): node for node in (*columns, *inner)}
     for start, node in sorted(types.items(), reverse=True):
         name = node.getText().lower()
-        if name in _BEYOND_SPARK:
-            text = f"{text[:start]}VARCHAR({_PLACEHOLDER + _BEYOND_SPARK.index(name)}){text[start + len(name) :]}"
+        placeholder = _placeholder(name)
+        if placeholder is not None:
+            text = text[:start] + placeholder + text[start + len(name) :]
     return text
 
 

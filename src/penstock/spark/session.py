@@ -7,12 +7,13 @@ import sys
 from collections.abc import Mapping
 
 import pyspark
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from penstock.errors import UnsupportedError
 from penstock.spark.azure_packages import HOW_TO_ADD as AZURE_WAY
 from penstock.spark.azure_packages import azure_packages
+from penstock.spark.connect.sessions import is_connect, prepare_connect, refuse_on_connect
+from penstock.spark.contexts import running_context
 from penstock.spark.jvm import install_rules
 from penstock.spark.releases import check_session, required_settings
 from penstock.spark.s3_packages import HOW_TO_ADD as S3_WAY
@@ -56,7 +57,7 @@ def session(
     os.environ.setdefault("LC_ALL", "C.UTF-8")
     if is_on_this_machine(master):  # workers need what this Python has: PySpark would start the first `python3`
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    is_new = SparkContext._active_spark_context is None
+    is_new = running_context() is None
     chosen = {key.replace("_", ".") if "." not in key else key: value for key, value in settings.items()}
     builder = SparkSession.builder.master(master).appName(app_name) if is_new else SparkSession.builder
     wanted = {**(_LOCAL if is_new else {}), **required_settings(pyspark.__version__), **chosen}
@@ -80,24 +81,23 @@ def _with_packages(*sets: Mapping[str, str]) -> dict[str, str]:
     return {name: ",".join(one[name] for one in sets if one.get(name)) for name in names}
 
 
-def prepare(spark: SparkSession | None) -> SparkSession:
+def prepare(spark: SparkSession | None, *, connect: bool = False) -> SparkSession:
     """Gives the session to use, with what can be set at run time set.
 
     Args:
         spark: The user's choice; by default the running session, else a local one.
+        connect: Whether it may be one of Spark Connect.
 
     Returns:
         The session.
 
     Raises:
-        UnsupportedError: It is a Spark Connect session, or of another version of Spark.
+        UnsupportedError: It is a Spark Connect session, and may not be one, or of another version of Spark.
     """
     chosen = spark or _running() or session()
-    if not hasattr(chosen, "_jsparkSession"):
-        raise UnsupportedError(
-            "Penstock plans scans inside the driver's JVM, which a Spark Connect session does not reach; "
-            "use a classic session (penstock.session() makes one)"
-        )
+    if connect and is_connect(chosen):
+        return prepare_connect(chosen)
+    refuse_on_connect(chosen, "this", "attach a DuckLake")
     check_session(chosen.version)
     for key, value in required_settings(chosen.version).items():
         if chosen.conf.get(key, None) != value:
@@ -109,6 +109,6 @@ def prepare(spark: SparkSession | None) -> SparkSession:
 def _running() -> SparkSession | None:
     """The session of this thread, else the process's: a new thread has none of its own."""
     found = SparkSession.getActiveSession()
-    if found is None and SparkContext._active_spark_context is not None:
+    if found is None and running_context() is not None:
         found = SparkSession.builder.getOrCreate()
     return found

@@ -5,14 +5,16 @@ from __future__ import annotations
 import threading
 import zipfile
 from pathlib import Path
+from typing import Any
 from weakref import WeakSet
 
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from penstock import version
+from penstock.spark.connect import artifacts
+from penstock.spark.connect.sessions import is_connect
 
-_shipped: WeakSet[SparkContext] = WeakSet()
+_shipped: WeakSet[Any] = WeakSet()
 _lock = threading.Lock()
 
 
@@ -24,6 +26,9 @@ def ship(spark: SparkSession) -> None:
     Args:
         spark: The session.
     """
+    if is_connect(spark):
+        artifacts.send(spark, _zipped)
+        return
     context = spark.sparkContext
     with _lock:
         source = Path(version.__file__).parent
@@ -34,7 +39,9 @@ def ship(spark: SparkSession) -> None:
 
 def ship_where_needed(spark: SparkSession) -> None:
     """Ship to workers that are not on this machine."""
-    if not is_on_this_machine(str(spark.sparkContext.master)):
+    if is_connect(spark):
+        artifacts.send_where_missing(spark, _zipped)
+    elif not is_on_this_machine(str(spark.sparkContext.master)):
         ship(spark)
 
 

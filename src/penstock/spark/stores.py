@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import UnsupportedError
 from penstock.spark import azure_packages, azure_settings, s3_packages, s3_settings
+from penstock.spark.connect.sessions import is_connect, refuse_on_connect
 from penstock.spark.hadoop import hadoop_of, is_class
 from penstock.storage.azure import AzureAccess, azure_access, in_environment
 from penstock.storage.options import NONE, StorageOptions, known_stores, options_for, use_options
@@ -43,6 +44,8 @@ def prepare_store(
     if store is None:
         return
     options.check_kind(store.kind, path)
+    if store.kind == "http":
+        refuse_on_connect(spark, f"reading {path}", "copy the lake to a store")
     if reads_there:
         _check_reader(spark, store, path)
     options = _completed(spark, store, path, options)
@@ -94,14 +97,15 @@ def hadoop_settings(spark: SparkSession) -> dict[str, str]:
     if not known_stores():
         return {}
     hadoop, settings = hadoop_of(spark), dict[str, str]()
+    opened = _plain if is_connect(spark) else _opened
     for store, options in known_stores().items():
         if store.kind == "s3":
             settings |= _digested(store.name, s3_settings.scan_settings(hadoop, S3Access.of(store.name, options)))
-            settings |= _opened(hadoop, dict.fromkeys(("s3", "s3a", "s3n"), s3_settings.S3A))
+            settings |= opened(hadoop, dict.fromkeys(("s3", "s3a", "s3n"), s3_settings.S3A))
         elif store.kind == "azure":
             access = azure_access(f"az://{store.name}/")
             settings |= _digested(access.hadoop_authority, azure_settings.scan_settings(access))
-            settings |= _opened(hadoop, azure_settings.FILE_SYSTEMS)
+            settings |= opened(hadoop, azure_settings.FILE_SYSTEMS)
         elif store.kind == "http":
             settings |= _OF_WEB
     return settings
@@ -110,6 +114,11 @@ def hadoop_settings(spark: SparkSession) -> dict[str, str]:
 def _digested(authority: str, settings: dict[str, str]) -> dict[str, str]:
     """Settings with a digest of themselves, by which KnownSizes tells new keys from old ones."""
     return settings | {f"penstock.settings.{authority}": sha256(repr(settings).encode()).hexdigest()}
+
+
+def _plain(hadoop: Any, usual: Mapping[str, str]) -> dict[str, str]:
+    """Let the file system that is set for schemes, or the usual one, open their files."""
+    return {f"fs.{scheme}.impl": hadoop.get(f"fs.{scheme}.impl") or usual[scheme] for scheme in usual}
 
 
 def _opened(hadoop: Any, usual: Mapping[str, str]) -> dict[str, str]:

@@ -9,10 +9,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
-from pyspark import SparkContext, cloudpickle
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from penstock.spark.contexts import running_context
 from penstock.spark.shipping import is_on_this_machine, ship_where_needed
 from penstock.storage.options import known_stores
 
@@ -74,7 +75,7 @@ def other_python(text: str) -> str | None:
 
 
 def _better_python() -> str:
-    context = SparkContext._active_spark_context
+    context = running_context()
     if context is None or is_on_this_machine(str(context.master)):
         return f"{sys.executable} before the session starts"
     version = ".".join(map(str, sys.version_info[:2]))
@@ -90,5 +91,5 @@ def _is_this_python(program: str) -> bool:
 
 
 def _python_of_workers() -> str:
-    context = SparkContext._active_spark_context
+    context = running_context()
     return str(context.pythonExec) if context is not None else "another Python"

@@ -18,6 +18,9 @@ from penstock.partitioning import Day, Hour, Month, Transform, Year
 from penstock.schema.statistics import WrittenFile
 from penstock.schema.types import Type
 from penstock.spark.arrow_transfer import MOST_VARIABLE_BYTES, Decimals, in_batches_of, run_in_batches, with_decimals
+from penstock.spark.connect import plan_texts
+from penstock.spark.connect.sessions import is_connect
+from penstock.spark.cores import core_count
 from penstock.spark.file_tasks import file_writing_job, original_errors
 from penstock.spark.jvm import activate_session, query_execution
 from penstock.spark.workers import map_in_workers
@@ -204,7 +207,8 @@ def distributed(
     no more than a few, for each writes to every partition, or else shuffles. What was repartitioned or coalesced stays
     as it is.
     """
-    activate_session(frame.sparkSession)
+    if not is_connect(frame):
+        activate_session(frame.sparkSession)
     with original_errors():  # Spark computes constant rows when it plans
         return _distributed(frame, keys, target_file_size, distribution)
 
@@ -216,7 +220,7 @@ def _distributed(
         return _by_partition(frame, keys)
     if distribution == "none" or _is_placed(frame):
         return frame
-    cores = frame.sparkSession.sparkContext.defaultParallelism
+    cores = core_count(frame.sparkSession)
     tasks = min(max(cores, math.ceil(_size(frame) / target_file_size)), _MOST_TASKS)
     if keys and tasks > _FEW_TASKS:
         return frame if has_at_most(frame, _FEW_TASKS) else _by_partition(frame, keys)
@@ -230,7 +234,12 @@ def in_few_tasks(frame: DataFrame, target_file_size: int, *, partitioned: bool) 
 
 
 def stays_in_place(frame: DataFrame) -> bool:
-    """Whether rows come from files in the order that they have there, each once: nothing is joined or shuffled."""
+    """Whether rows come from files in the order that they have there, each once: nothing is joined or shuffled.
+
+    Spark Connect does not tell.
+    """
+    if is_connect(frame):
+        return False
     plans = [query_execution(frame).executedPlan()]
     for plan in plans:  # and what is under it, which is added meanwhile
         if plan.getClass().getSimpleName() not in _IN_PLACE:
@@ -253,11 +262,15 @@ def grouping(transform: Transform, value: SparkColumn) -> SparkColumn:
 
 def _size(frame: DataFrame) -> int:
     """Spark's estimate; very large where it knows nothing."""
+    if is_connect(frame):
+        return plan_texts.estimated_size(frame)
     return int(str(query_execution(frame).optimizedPlan().stats().sizeInBytes()))
 
 
 def _is_placed(frame: DataFrame) -> bool:
     """Whether the rows are spread over tasks as the user said."""
+    if is_connect(frame):
+        return plan_texts.is_placed(frame)
     plan = query_execution(frame).optimizedPlan()
     while plan.getClass().getSimpleName() in ("Project", "Filter"):
         plan = plan.child()
@@ -265,7 +278,12 @@ def _is_placed(frame: DataFrame) -> bool:
 
 
 def has_at_most(frame: DataFrame, tasks: int) -> bool:
-    """Whether the rows come in no more tasks anyway: coalescing would only cost a step. Not known before a shuffle."""
+    """Whether the rows come in no more tasks anyway: coalescing would only cost a step. Not known before a shuffle.
+
+    Spark Connect does not tell.
+    """
+    if is_connect(frame):
+        return False
     execution = query_execution(frame)
     if execution.executedPlan().getClass().getSimpleName() == "AdaptiveSparkPlanExec":
         return False

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from penstock.errors import AlreadyExistsError
 from penstock.spark.java_classes import class_loader, java_class
-from penstock.spark.planning_errors import FAILED, note_error
+from penstock.spark.planning_errors import FAILED, note_error, raise_as_themselves
 from penstock.spark.releases import has_views_of_catalogs
 from penstock.sql.names import NoSuchSchemaError
 
@@ -74,6 +73,9 @@ class Answers:
 
 def load_classes(spark: SparkSession) -> None:
     """Bring the Java classes into the JVM, where Spark finds the catalog by its name."""
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    raise_as_themselves()
     gateway: Any = spark.sparkContext._gateway
     start_callbacks: Any = ensure_callback_server_started
     start_callbacks(gateway)

@@ -15,6 +15,7 @@ from penstock.ducklake.streaming.stream_writer import StreamWriter
 from penstock.ducklake.streaming.table_stream import StreamDefinition
 from penstock.ducklake.table import Table
 from penstock.errors import AlreadyExistsError, InvalidError, NotFoundError
+from penstock.spark.connect.sessions import refuse_on_connect
 from penstock.spark.schemas import nullable
 from penstock.spark.write_job import Distribution
 from penstock.sql.bridge import Answers, load_classes, sql_class
@@ -121,6 +122,7 @@ def _distribution(options: FormatOptions) -> Distribution:
 
 def load_stream(lake: DuckLake, definition: StreamDefinition) -> DataFrame:
     """A streaming DataFrame of a stream that Python has defined."""
+    refuse_on_connect(lake.spark, "a stream of a table", "read its `changes` from snapshot to snapshot")
     told = json.dumps(door_to(lake).streams.source(definition))
     return lake.spark.readStream.format(FORMAT).option(DEFINITION, told).load()
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.lake import DuckLake
 from penstock.errors import InvalidError, UnsupportedError
+from penstock.spark.connect.sessions import refuse_on_connect
+from penstock.spark.java_errors import Py4JError
 from penstock.sql.bridge import Answers, catalog_class, load_classes, sql_class
 from penstock.sql.evolving_tables import EvolvingTables
 from penstock.sql.macros import Macros
@@ -86,6 +87,9 @@ def door_to(lake: DuckLake) -> Door:
 
 def register(lake: DuckLake, name: str, spark: SparkSession) -> None:
     """Make the lake a catalog of a session."""
+    refuse_on_connect(
+        spark, "a name for the lake in SQL", "call createOrReplaceTempView on what `lake.table(...).read()` gives"
+    )
     present = spark.conf.get(setting(name), None) if _is_name(name) else None
     if not _is_name(name) or name.lower() in _RESERVED or present not in (None, catalog_class(spark)):
         raise InvalidError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+from pyspark.sql import DataFrame
 
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.streaming.stream_writer import StreamWriter
@@ -118,4 +118,4 @@ class StreamAnswers:
 
     def add_batch(self, sink: str, batch: int, jframe: Any) -> None:
         """Write a batch once."""
-        self._streams.sinks[sink].add(ClassicDataFrame(jframe, self._streams.attachment.spark), batch)
+        self._streams.sinks[sink].add(DataFrame(jframe, self._streams.attachment.spark), batch)

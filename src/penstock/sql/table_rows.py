@@ -10,8 +10,6 @@ from typing import Any, cast
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.classic.column import Column as ClassicColumn
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from penstock.ducklake.catalog import objects
 from penstock.ducklake.catalog.snapshots import latest_snapshot, snapshot_from_time
@@ -111,7 +109,7 @@ class TableRows:
         """MERGE INTO."""
         with self._statement(handle, jframe) as frame:
             source = frame.toDF(*(f"{SOURCE_COLUMN}{place}" for place in range(len(frame.columns))))
-            merge = self._table(handle).merge(source, F.lit(True) if on is None else ClassicColumn(on))
+            merge = self._table(handle).merge(source, F.lit(True) if on is None else SparkColumn(on))
             for case, action, values, condition in map(items_of, items_of(clauses)):
                 merge = _with_clause(merge, case, action, values, condition)
             merge.execute()
@@ -188,7 +186,7 @@ class TableRows:
 
 def pinned_frame(lake: DuckLake, lake_id: str, jframe: Any) -> DataFrame:
     """A frame that shows the lake's tables as this thread sees them now, whatever is written meanwhile."""
-    frame = ClassicDataFrame(jframe, lake.spark)
+    frame = DataFrame(jframe, lake.spark)
     query = sql_class(lake.spark, "PinnedQuery")
     plan = query_execution(frame).analyzed()
     tables = [items_of(table) for table in items_of(query.tables(lake_id, plan))]
@@ -216,12 +214,12 @@ def _values(values: Any) -> dict[str, SparkColumn]:
     for path, value in map(items_of, items_of(values)):
         if path in found:
             raise InvalidError(f"{path} is set twice; set it once")
-        found[path] = cast(SparkColumn, ClassicColumn(value))
+        found[path] = SparkColumn(value)
     return found
 
 
 def _column(jcolumn: Any) -> SparkColumn | None:
-    return None if jcolumn is None else ClassicColumn(jcolumn)
+    return None if jcolumn is None else SparkColumn(jcolumn)
 
 
 def _distribution(options: str) -> Distribution:

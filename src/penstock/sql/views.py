@@ -7,8 +7,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from penstock.ducklake.catalog.objects import same_name
 from penstock.ducklake.lake import DuckLake
@@ -72,7 +72,7 @@ class Views:
         for key, value in about["settings"].items():
             session.conf().set(key, value)
         set_current(self._lake.spark, session, about["catalog"], about["namespace"])
-        frame = ClassicDataFrame(self._query(session, about["sql"]), self._lake.spark)
+        frame = DataFrame(self._query(session, about["sql"]), self._lake.spark)
         places = _places(about["columns"], frame.columns)
         if None in places:
             gone = about["columns"][places.index(None)]

@@ -22,9 +22,11 @@ from penstock.delta.reading.file_skipping import FileSkipping
 from penstock.predicates import Implication, Nothing, implied_by
 from penstock.schema.columns import Column
 from penstock.spark.expressions import spark_quoted
+from penstock.spark.file_records import file_records
 from penstock.spark.jvm import file_index
+from penstock.spark.parquet_options import ROW_INDEX
 from penstock.spark.pushdown import FilterRecorder, row_filters
-from penstock.spark.relation import ROW_INDEX, file_records, parquet_rows
+from penstock.spark.relation import parquet_rows
 from penstock.storage.paths import folder, is_local
 
 

@@ -22,7 +22,8 @@ from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.reading.scan_columns import FILE
 from penstock.ducklake.transaction import Transaction
 from penstock.errors import ConflictError
-from penstock.spark.expressions import has_subquery
+from penstock.spark.connect.sessions import is_connect
+from penstock.spark.expressions import check_expressions, has_subquery
 from penstock.spark.jvm import compares_columns
 from penstock.spark.kept_rows import row_keeper
 
@@ -58,9 +59,10 @@ def removal_where(transaction: Transaction, table: TargetTable, where: SparkColu
     found = target_rows(scan, contents)
     named = found.named
     checked = named.where(where)
+    check_expressions(checked)
     may_cover = not has_subquery(checked) and compares_columns(checked)
     whole = files_covered_whole(scan, contents, named, where) if may_cover else frozenset[int]()
-    rows = found.frame.where(where)
+    rows = found.where(where)
     if whole:
         rows = rows.where(F.col(FILE).isNull() | ~F.col(FILE).isin(*whole))
     return removal_of_rows(transaction, table, rows, whole)
@@ -77,10 +79,16 @@ def removal_of_rows(
 ) -> Removal:
     """The removal of rows by their files and positions: finds them, and writes their delete files."""
     if table.has_places_at_hand:
-        return removal_of_changed(transaction, table, find_rows(rows), whole_files)
+        found = _found_by_workers(table, rows) if is_connect(rows) else find_rows(rows)
+        return removal_of_changed(transaction, table, found, whole_files)
     with row_keeper() as keep:
         changed = change_rows(rows.select(*control_columns()), None, table.target.info.path, keep)
         return removal_of_changed(transaction, table, changed, whole_files)
+
+
+def _found_by_workers(table: TargetTable, rows: DataFrame) -> ChangeResult:
+    """The places of rows, as `find_rows` has them."""
+    return change_rows(rows.select(*control_columns()), None, table.target.info.path, None, at_hand=True)
 
 
 def removal_of_changed(

@@ -11,18 +11,20 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.classic.column import Column as ClassicColumn
 
 from penstock.ducklake.changing.change_job import SOURCE_NAME
 from penstock.ducklake.reading.scan_columns import ROW_ID, TARGET_NAME
 from penstock.errors import InvalidError, NotFoundError
 from penstock.schema.columns import Column, find_column
+from penstock.spark.connect.column_trees import tree_of
+from penstock.spark.connect.sessions import is_connect
 from penstock.spark.expressions import spark_quoted
 from penstock.spark.java_classes import java_class
 from penstock.spark.jvm import STATEMENT, catalyst_column, query_execution
 
 _MOST_VALUES = 64  # that are listed one by one
 _NESTED = (T.StructType, T.ArrayType)
+_TOLD = (T.IntegralType, T.StringType)
 _ABOUT_FEW = 80  # Spark's estimate, which may be wrong by a few
 
 
@@ -81,6 +83,7 @@ class JoinKey:
     target: SparkColumn
     source: SparkColumn
     text: str  # of the target's
+    prunes: bool = True  # whether values of the source's say which of the target's they can equal
 
 
 def join_keys(joined: DataFrame) -> list[JoinKey]:
@@ -101,6 +104,31 @@ def join_keys(joined: DataFrame) -> list[JoinKey]:
     ]
 
 
+def told_join_keys(target: DataFrame, source: DataFrame, on: SparkColumn) -> list[JoinKey]:
+    """The equalities of columns that a condition itself tells of, for Spark Connect; there may be none."""
+    keys = []
+    for part in _conjuncts(tree_of(source.sparkSession, on)):
+        match part:
+            case ["=", ["name", str(first), *one], ["name", str(second), *other]] if one and other:
+                paths = {first.lower(): one, second.lower(): other}
+                if paths.keys() == {TARGET_NAME, SOURCE_NAME}:
+                    keys.append(_told_key(target, source, paths[TARGET_NAME], paths[SOURCE_NAME]))
+    return keys
+
+
+def _conjuncts(tree: Any) -> list[Any]:
+    return [part for child in tree[1:] for part in _conjuncts(child)] if tree[0] == "and" else [tree]
+
+
+def _told_key(target: DataFrame, source: DataFrame, one: Sequence[str], other: Sequence[str]) -> JoinKey:
+    ours = F.col(".".join(map(spark_quoted, [TARGET_NAME, *one])))
+    theirs = F.col(".".join(map(spark_quoted, [SOURCE_NAME, *other])))
+    kinds = target.select(ours).schema[0].dataType, source.alias(SOURCE_NAME).select(theirs).schema[0].dataType
+    # Of types that are compared as they are; and no others, as Spark may not cast for IN as it does for `=`.
+    same = any(all(isinstance(kind, family) for kind in kinds) for family in _TOLD)
+    return JoinKey(ours, theirs, ".".join([TARGET_NAME, *one]), same)
+
+
 @dataclass(frozen=True)
 class SourceSummary:
     """How many rows a source has, and a predicate on the target that is true for every row that one can match."""
@@ -115,13 +143,15 @@ def source_summary(source: DataFrame, keys: Sequence[JoinKey]) -> SourceSummary:
     Structs and arrays say nothing: no statistics are kept of them.
     """
     kinds = source.select(*(key.source for key in keys)).schema.fields
-    keys = [key for key, field in zip(keys, kinds, strict=True) if not isinstance(field.dataType, _NESTED)]
+    keys = [
+        key for key, field in zip(keys, kinds, strict=True) if key.prunes and not isinstance(field.dataType, _NESTED)
+    ]
     values = [key.source for key in keys]
     wanted = [aggregate(value) for value in values for aggregate in (F.min, F.max, F.approx_count_distinct)]
     [found] = _rows(source.agg(F.count("*"), *wanted))
-    told = [[found.get(1 + 3 * i + j) for j in range(3)] for i in range(len(keys))]
+    told = [[found[1 + 3 * i + j] for j in range(3)] for i in range(len(keys))]
     predicates = [_possible(source, key, *bounds) for key, bounds in zip(keys, told, strict=True)]
-    return SourceSummary(found.get(0), reduce(SparkColumn.__and__, predicates) if predicates else None)
+    return SourceSummary(found[0], reduce(SparkColumn.__and__, predicates) if predicates else None)
 
 
 def _possible(source: DataFrame, key: JoinKey, least: Any, greatest: Any, about: int) -> SparkColumn:
@@ -133,7 +163,7 @@ def _possible(source: DataFrame, key: JoinKey, least: Any, greatest: Any, about:
     if about <= _ABOUT_FEW and not dense:
         few = _rows(values.where("k IS NOT NULL").distinct().limit(_MOST_VALUES + 1))
         if len(few) <= _MOST_VALUES:
-            return key.target.isin(*(_literal(spark, row.get(0), kind) for row in few))
+            return key.target.isin(*(_literal(spark, row[0], kind) for row in few))
     return key.target.between(_literal(spark, least, kind), _literal(spark, greatest, kind))
 
 
@@ -151,10 +181,14 @@ def rows_with_repeated_keys(source: DataFrame, keys: Sequence[JoinKey]) -> DataF
 
 
 def _literal(spark: SparkSession, value: Any, kind: T.DataType) -> SparkColumn:
-    """A value as Java has it, without a detour by Python's dates and time zones."""
-    return ClassicColumn(java_class(spark, "org.apache.spark.sql.functions").lit(value)).cast(kind)
+    """A value as Java has it, without a detour by Python's dates and time zones; simple ones on Spark Connect."""
+    if is_connect(spark):
+        return F.lit(value)
+    return SparkColumn(java_class(spark, "org.apache.spark.sql.functions").lit(value)).cast(kind)
 
 
-def _rows(frame: DataFrame) -> list[Any]:
+def _rows(frame: DataFrame) -> list[Sequence[Any]]:
+    if is_connect(frame):
+        return list(frame.collect())
     jframe: Any = frame._jdf
-    return list(jframe.collect())
+    return [[row.get(place) for place in range(row.length())] for row in jframe.collect()]

@@ -20,6 +20,7 @@ from penstock.ducklake.changing.merge_keys import (
     join_keys,
     rows_with_repeated_keys,
     source_summary,
+    told_join_keys,
 )
 from penstock.ducklake.changing.placed_rows import are_few, second_pass_pays
 from penstock.ducklake.changing.row_places import CLAUSE, MATCHED
@@ -33,9 +34,11 @@ from penstock.predicates import implied_by
 from penstock.predicates.implication import Anything, Implication
 from penstock.schema.columns import Column, find_column
 from penstock.spark.column_assignment import assigned_values
-from penstock.spark.expressions import is_repeatable, spark_quoted
+from penstock.spark.connect.sessions import is_connect
+from penstock.spark.expressions import check_expressions, is_repeatable, spark_quoted
 from penstock.spark.jvm import filter_text, qualified
 from penstock.spark.kept_rows import Keep
+from penstock.spark.row_widths import row_width
 from penstock.spark.types import has_nanoseconds
 
 Case = Literal["matched", "not matched", "not matched by source"]
@@ -82,6 +85,8 @@ class Merging:
 
     @cached_property
     def _keys(self) -> list[JoinKey]:
+        if is_connect(self.source):
+            return told_join_keys(self.target.frame, self.source, self.on)
         return join_keys(self.target.frame.join(qualified(self.source, SOURCE_NAME), self.on))
 
     @cached_property
@@ -107,7 +112,7 @@ class Merging:
         """
         everything = bool(self.in_case("not matched by source"))
         frame, source, summary = self.target.frame, qualified(self.source, SOURCE_NAME), self._source_summary
-        rows = frame if everything or summary.possible is None else frame.where(summary.possible)
+        rows = frame if everything or summary.possible is None else self.target.where(summary.possible)
         joined = rows.join(self._hinted(source, summary.rows), self.on, "left" if everything else "inner")
         chosen = joined.withColumn(CLAUSE, _chosen(self.in_case("matched", "not matched by source")))
         return chosen.where(
@@ -228,7 +233,7 @@ class Merging:
 
     def _hinted(self, given: DataFrame, rows: int) -> DataFrame:
         """Rows, to be sent to every task if they are small: those that they are joined with are not shuffled then."""
-        width: int = given._jdf.schema().defaultSize()
+        width = row_width(given)
         never = str(given.sparkSession.conf.get(_BROADCAST_THRESHOLD)) == "-1"
         return given if never or rows * width > _BROADCAST_BYTES else F.broadcast(given)
 
@@ -247,7 +252,7 @@ class Merging:
         if suspects is None:
             return
         possible = source_summary(suspects, keys).possible
-        rows = self.target.frame if possible is None else self.target.frame.where(possible)
+        rows = self.target.frame if possible is None else self.target.where(possible)
         joined = rows.join(qualified(suspects, SOURCE_NAME), self.on).withColumn(CLAUSE, _chosen(clauses))
         shown = F.concat_ws(", ", *(F.concat(F.lit(f"{k.text} = "), k.target.cast("string")) for k in keys))
         again = (
@@ -271,6 +276,7 @@ def check_merge(table: str, target: TargetRows, source: DataFrame, on: SparkColu
     given = qualified(source, SOURCE_NAME)
     try:
         both = target.named.join(given, on)
+        check_expressions(both)
     except AnalysisException as error:
         if error.getCondition() != "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE":
             raise
@@ -280,7 +286,8 @@ def check_merge(table: str, target: TargetRows, source: DataFrame, on: SparkColu
         ) from error
     for clause in clauses:
         frame = given if clause.case == "not matched" else both
-        frame.select(*(clause.values or {}).values(), *([] if clause.condition is None else [clause.condition]))
+        values = list((clause.values or {}).values())
+        check_expressions(frame.select(*values, *([] if clause.condition is None else [clause.condition])))
 
 
 def numbered_source(source: DataFrame, keep: Keep) -> DataFrame:

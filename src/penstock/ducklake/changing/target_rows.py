@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
@@ -19,8 +19,9 @@ from penstock.ducklake.reading.scan_columns import POSITION as POSITION_IN_FILE
 from penstock.ducklake.reading.table_scan import TableContents, TableScan
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column, find_column
+from penstock.spark.connect.sessions import is_connect
 from penstock.spark.expressions import as_column, spark_quoted
-from penstock.spark.jvm import qualified
+from penstock.spark.jvm import filter_text, qualified
 from penstock.spark.local_rows import unread_frame
 from penstock.spark.projection import SqlColumn, named, projected
 from penstock.spark.types import has_nanoseconds
@@ -41,6 +42,12 @@ class TargetRows:
 
     frame: DataFrame
     columns: tuple[Column, ...]
+    narrowed: Callable[[str], DataFrame] | None = None  # the frame, of the files alone that may pass filters
+
+    def where(self, predicate: SparkColumn) -> DataFrame:
+        """The rows that a predicate is true for. Spark leaves out files by it; for Spark Connect it is done here."""
+        rows = self.narrowed(filter_text(self.frame, predicate)) if self.narrowed else self.frame
+        return rows.where(predicate)
 
     @cached_property
     def named(self) -> DataFrame:
@@ -104,7 +111,12 @@ def target_rows(scan: TableScan, contents: TableContents) -> TargetRows:
             f"rows of {scan.table_name} cannot be changed while it has a column {taken[0]}: Penstock has such names "
             "for what it needs itself; rename the column"
         )
-    return as_target_rows(scan, scan.frame(contents))
+    rows = as_target_rows(scan, scan.frame(contents))
+    return replace(rows, narrowed=partial(_narrowed, scan, contents)) if is_connect(scan.spark) else rows
+
+
+def _narrowed(scan: TableScan, contents: TableContents, filters: str) -> DataFrame:
+    return as_target_rows(scan, replace(scan, filters=filters).frame(contents)).frame
 
 
 def as_target_rows(scan: TableScan, rows: DataFrame, others: Sequence[str] = ()) -> TargetRows:

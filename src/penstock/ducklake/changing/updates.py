@@ -25,6 +25,7 @@ from penstock.predicates.implication import Implication
 from penstock.schema.columns import Column
 from penstock.spark.arrow_transfer import with_decimals_as_longs
 from penstock.spark.column_assignment import assigned_values
+from penstock.spark.expressions import check_expressions
 from penstock.spark.jvm import compares_columns, optimized_filter_text
 from penstock.spark.kept_rows import Keep, row_keeper
 from penstock.spark.write_job import WriteJob, has_at_most, in_few_tasks, run_write_job, stays_in_place
@@ -74,8 +75,8 @@ class _NewRows:
 def _new_rows(table: TargetTable, values: dict[str, SparkColumn], where: SparkColumn | None) -> _NewRows:
     rows = target_rows(table.scan, table.contents)
     checked = rows.named if where is None else rows.named.where(where)
-    checked.select(*values.values())  # errors of names come first
-    chosen = rows.frame if where is None else rows.frame.where(where)
+    check_expressions(checked.select(*values.values()))  # errors of names come first
+    chosen = rows.frame if where is None else rows.where(where)
     return _NewRows(rows, chosen, checked, table.target.columns, values)
 
 

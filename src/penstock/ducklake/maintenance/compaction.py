@@ -47,9 +47,11 @@ from penstock.partitioning import directory as hive_directory
 from penstock.partitioning import directory_names
 from penstock.schema.statistics import WrittenFile
 from penstock.schema.types import Order
+from penstock.spark.cores import core_count
 from penstock.spark.file_tasks import file_writing_job
 from penstock.spark.job_progress import job_progress
 from penstock.spark.stores import prepare_other_store
+from penstock.spark.task_rows import rows_in_tasks
 from penstock.spark.workers import map_in_workers
 from penstock.storage.parquet.names import new_write_id
 
@@ -142,12 +144,12 @@ def _written(
 ) -> Mapping[int, WrittenFile | None]:
     """Let a task write each bin. The files are noted, so that they go if the transaction fails."""
     spark, info = attachment.spark, work.table.info
-    cores = spark.sparkContext.defaultParallelism
+    cores = core_count(spark)
     for file in (file for each in bins for file in each.files if not file.path_is_relative):
         prepare_other_store(spark, file.path, info.path)
     job = _job(work, way, threads=idle_threads(cores, len(bins)))
     packed = [(bytearray(pickle.dumps(each)),) for each in _file_bins(work, job, bins)]
-    rows = spark.createDataFrame(spark.sparkContext.parallelize(packed, len(packed)), "bin binary")
+    rows = rows_in_tasks(spark, packed, "bin binary", len(packed))
     sources = [file.size for each in bins for file in each.files]
     with (
         file_writing_job(spark, info.path, job.write_id) as files,

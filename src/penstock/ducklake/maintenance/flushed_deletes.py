@@ -18,6 +18,7 @@ from penstock.ducklake.files.delete_files import (
 )
 from penstock.ducklake.files.sealed_keys import Seal
 from penstock.spark.file_tasks import file_writing_job
+from penstock.spark.task_rows import rows_in_tasks
 from penstock.spark.workers import map_in_workers
 
 _RESULT = "flushed binary"
@@ -60,7 +61,7 @@ def write_flushed_deletes(
     """Let the tasks write the delete files."""
     packed = [(bytearray(job.packed(*each)),) for each in files]
     tasks = min(len(packed), _MOST_TASKS)
-    rows = spark.createDataFrame(spark.sparkContext.parallelize(packed, tasks), "file binary")
+    rows = rows_in_tasks(spark, packed, "file binary", tasks)
     with file_writing_job(spark, job.directory, job.write_id) as written:
         found = map_in_workers(rows, job, _RESULT).collect()
         flushed: list[FlushedDelete] = [pickle.loads(row.flushed) for row in found]

@@ -12,7 +12,7 @@ from penstock.ducklake.catalog.file_pruning import Condition, keep_condition
 from penstock.ducklake.catalog.visible_files import FileScope
 from penstock.ducklake.reading.file_planner import FilePlanner
 from penstock.errors import PenstockError
-from penstock.spark.relation import known_values
+from penstock.spark.file_records import known_values
 
 NOTHING_KNOWN = ""
 _ANSWERED = "answered"  # the filter of a scan that leaves out the files of an answer: see CatalogFileIndex

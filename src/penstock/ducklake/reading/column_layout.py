@@ -13,7 +13,7 @@ from penstock.ducklake.reading.initial_defaults import spark_can_fill
 from penstock.ducklake.reading.row_conversion import Reading, promoted, widened_by_spark
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
-from penstock.spark.relation import ROW_INDEX
+from penstock.spark.parquet_options import ROW_INDEX
 
 _RESERVED = ("_metadata", "_tmp_metadata", "_penstock", "_ducklake")
 

@@ -18,8 +18,9 @@ from penstock.ducklake.reading.duckdb_reader import read_positions
 from penstock.ducklake.reading.file_planner import FilePlanner
 from penstock.errors import UnsupportedError
 from penstock.schema.embedded_columns import EMBEDDED_SNAPSHOT_ID
+from penstock.spark.file_records import file_records
 from penstock.spark.jvm import file_index
-from penstock.spark.relation import file_records, file_rows, parquet_rows
+from penstock.spark.relation import file_rows, parquet_rows
 from penstock.spark.workers import map_in_workers
 
 DELETED_FILE, DELETED_POSITION, DELETED_IN = (

@@ -14,7 +14,7 @@ from penstock.ducklake.model.files import DataFile, FileGroup
 from penstock.partitioning import PartitionSpec
 from penstock.predicates import implied_by
 from penstock.schema.columns import Column
-from penstock.spark.relation import file_records
+from penstock.spark.file_records import file_records
 from penstock.storage.paths import is_local
 
 _UNKNOWN = ["unknown"]  # a filter that implies nothing

@@ -9,7 +9,7 @@ from typing import cast
 from penstock.ducklake.model.files import DataFile, DeleteFile, DeleteKind
 from penstock.ducklake.reading.file_planner import FilePlanner
 from penstock.spark.deleted_rows import Format, PositionFile, deletes_text
-from penstock.spark.relation import file_records
+from penstock.spark.file_records import file_records
 
 # DuckDB gives deletion vectors a key in an encrypted lake, and does not use it.
 _READABLE = {("parquet", False), ("puffin", False), ("puffin", True)}

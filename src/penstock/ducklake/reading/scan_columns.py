@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.schema.embedded_columns import EMBEDDED_ROW_ID
-from penstock.spark.relation import ROW_INDEX
+from penstock.spark.parquet_options import ROW_INDEX
 
 ROW_ID = "rowid"
 TARGET_NAME = "target"  # what predicates of statements may call the table

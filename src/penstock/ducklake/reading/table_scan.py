@@ -54,6 +54,8 @@ from penstock.schema.embedded_columns import (
     EMBEDDED_SNAPSHOT_ID,
     EMBEDDED_SNAPSHOT_ID_FIELD,
 )
+from penstock.spark.connect.file_lists import NO_FILTERS
+from penstock.spark.connect.sessions import is_connect
 from penstock.spark.expressions import spark_quoted
 from penstock.spark.jvm import file_index
 from penstock.spark.local_rows import empty_frame
@@ -111,6 +113,7 @@ class TableScan:
     known_kinds: KnownKinds
     row_ids: bool = False
     addresses: bool = False  # whether rows carry their file and position; for inlined rows no file, and the row id
+    filters: str = NO_FILTERS  # of the columns as shown: what a Spark Connect session chooses files by
 
     def contents(self) -> TableContents:
         """Ask the catalog what the table holds. Call it inside `Database.consistent()`."""
@@ -157,6 +160,8 @@ class TableScan:
 
     def _answer(self, group: FileGroup, contents: TableContents) -> Answer:
         """Lets Spark's reader leave out deleted rows; where it cannot, `_finished` does."""
+        if is_connect(self.spark):
+            return AnsweringPlanner
         by_duckdb = group.foreign or self.layout.only_duckdb_reads(group.era)
         if not group.deleted or by_duckdb or not are_readable(contents.delete_kinds[group]):
             return AnsweringPlanner
@@ -286,7 +291,8 @@ class TableScan:
 
     def _planner(self, group: FileGroup, names: Mapping[int, str], constants_of: ConstantsOf) -> FilePlanner:
         columns = self.layout.columns
-        return FilePlanner(self.scope, self.specs, group, columns, names, constants_of, check=self._check_folder)
+        asked = {} if is_connect(self.spark) else names  # where it is Spark that asks
+        return FilePlanner(self.scope, self.specs, group, columns, asked, constants_of, check=self._check_folder)
 
     def _index(
         self, answer: Callable[[str], str], constants: T.StructType, derived: Mapping[str, str], group: FileGroup
@@ -294,7 +300,7 @@ class TableScan:
         told = (
             f"ducklake {self.table_name} at snapshot {self.scope.at.version}, {group.file_count} files before pruning"
         )
-        return file_index(self.spark, answer, constants, derived, group.size_in_bytes, told)
+        return file_index(self.spark, answer, constants, derived, group.size_in_bytes, told, self.filters)
 
     def _shown(self, column: Column, reading: Reading, mapped: MappedReading | None) -> SqlColumn:
         from_path = mapped.shown(column) if mapped else None

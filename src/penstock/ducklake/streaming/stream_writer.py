@@ -18,6 +18,7 @@ from penstock.ducklake.maintenance.snapshot_expiry import expire_snapshots
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.streaming.written_once import running_query, write_batch
 from penstock.errors import InvalidError, PenstockError
+from penstock.spark.connect.sessions import refuse_on_connect
 
 OutputMode = Literal["append", "update", "complete"]
 Write = Callable[[DataFrame], object]
@@ -62,6 +63,11 @@ class StreamWriter:
         trigger: Mapping[str, Any] | None,
     ) -> StreamingQuery:
         """Start the query."""
+        refuse_on_connect(
+            self.attachment.spark,
+            "write_stream",
+            "call foreachBatch with a function that attaches the lake and writes within `lake.write_once`",
+        )
         if not df.isStreaming:
             raise InvalidError("write_stream takes a streaming DataFrame (readStream); append takes this one")
         writer = df.writeStream.outputMode(output_mode).option("checkpointLocation", checkpoint)

@@ -24,6 +24,7 @@ from penstock.ducklake.catalog.commits.stream_batches import (
 from penstock.ducklake.catalog.objects import tables
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import ConflictError, InvalidError, NotFoundError
+from penstock.spark.connect.sessions import is_connect
 
 _QUERY_ID = "sql.streaming.queryId"  # Spark sets it for the thread of a stream: the id in its checkpoint
 
@@ -73,7 +74,9 @@ def _note(staging: Staging, batch: StreamBatch) -> None:
 
 
 def running_query(attachment: Attachment) -> str | None:
-    """The id of the streaming query that this thread runs a batch of; None elsewhere."""
+    """The id of the streaming query that this thread runs a batch of; None elsewhere, and where Spark does not tell."""
+    if is_connect(attachment.spark):
+        return None
     found: str | None = attachment.spark.sparkContext.getLocalProperty(_QUERY_ID)
     return found
 

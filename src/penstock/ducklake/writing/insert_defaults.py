@@ -29,6 +29,8 @@ from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
 from penstock.spark.column_assignment import writer_type
+from penstock.spark.connect.sessions import is_connect
+from penstock.spark.connect.sql_tokens import tokens
 from penstock.spark.java_classes import java_class
 from penstock.spark.types import shown_type
 from penstock.spark.versions import session_time_zone
@@ -79,6 +81,14 @@ _READ_AS: dict[type[T.DataType], str] = {
     T.TimeType: "TIME",
 }
 _MAX_DIGITS = 38
+# Words of Spark's expressions that are not the same at all times, for Spark Connect, which does not tell.
+_CHANGING = frozenset((
+    "now", "current_timestamp", "current_date", "curdate", "current_time", "localtimestamp", "current_timezone", "rand",
+    "random", "randn", "randstr", "uniform", "shuffle", "uuid", "current_user", "user", "session_user",
+    "current_catalog", "current_database", "current_schema", "monotonically_increasing_id", "spark_partition_id",
+    "input_file_name", "input_file_block_start", "input_file_block_length", "select", "unix_timestamp",
+    "to_unix_timestamp", "version", "reflect", "java_method", "try_reflect",
+))  # fmt: skip
 _PURE_NODES = {"CONSTANT", "CAST", "FUNCTION", "OPERATOR", "COMPARISON", "CONJUNCTION", "CASE"}
 _SETTINGS = {"current_setting", "getvariable"}
 
@@ -153,7 +163,7 @@ def _constant(spark: SparkSession, column: Column, sql: str) -> _Constant | None
         frame = nothing.select(F.expr(sql))
         kind = frame.schema[0].dataType
         text, duckdb_sql = _as_text(F.expr(sql), kind)
-        if not duckdb_sql or not _is_foldable(spark, frame):
+        if not duckdb_sql or not _is_foldable(spark, frame, sql):
             return None
         value = _value(nothing.select(text))
     except (ParseException, AnalysisException):
@@ -180,7 +190,9 @@ def _as_text(value: SparkColumn, kind: T.DataType) -> tuple[SparkColumn, str]:
             return value.cast("string"), f"CAST($1 AS {name})" if name else ""
 
 
-def _is_foldable(spark: SparkSession, frame: DataFrame) -> bool:
+def _is_foldable(spark: SparkSession, frame: DataFrame, sql: str) -> bool:
+    if is_connect(spark):
+        return not any(token.text.lower() in _CHANGING for token in tokens(sql) if token.kind == "word")
     plan: Any = frame._jdf
     expression = _unnamed(plan.queryExecution().analyzed())
     changing = java_class(spark, "org.apache.spark.sql.catalyst.trees.TreePattern").CURRENT_LIKE()
@@ -189,11 +201,12 @@ def _is_foldable(spark: SparkSession, frame: DataFrame) -> bool:
 
 def _value(frame: DataFrame) -> str | None:
     """The one text of a constant query; Spark's optimizer has computed it already, unless it failed."""
-    plan: Any = frame._jdf
-    folded = _unnamed(plan.queryExecution().optimizedPlan())
-    if folded.getClass().getSimpleName() == "Literal":
-        value = folded.value()
-        return None if value is None else str(value.toString())
+    if not is_connect(frame):
+        plan: Any = frame._jdf
+        folded = _unnamed(plan.queryExecution().optimizedPlan())
+        if folded.getClass().getSimpleName() == "Literal":
+            value = folded.value()
+            return None if value is None else str(value.toString())
     [[computed]] = frame.collect()
     return None if computed is None else str(computed)
 

@@ -29,9 +29,10 @@ from penstock.lance.reading.leaf_reader import FRAGMENT_SCHEMA, LeafReader
 from penstock.lance.reading.scanner_filters import quoted_path, scanner_filter
 from penstock.predicates import Implication, Nothing, implied_by
 from penstock.schema.columns import Column
+from penstock.spark.file_records import file_records
 from penstock.spark.jvm import file_index
 from penstock.spark.pushdown import FilterRecorder, needed_columns, row_filters
-from penstock.spark.relation import file_records, file_rows
+from penstock.spark.relation import file_rows
 from penstock.spark.releases import arrow_schema_of
 from penstock.spark.types import shown_type
 from penstock.spark.workers import map_in_workers

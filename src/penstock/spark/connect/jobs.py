@@ -1,0 +1,28 @@
+"""Runs jobs on a Spark Connect server so that they end when they are left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from uuid import uuid4
+
+from pyspark.sql import SparkSession
+
+_TIME_TO_END = 1.0  # seconds, for tasks that are being killed: no client is told when they are
+
+
+@contextmanager
+def tagged_job(spark: SparkSession) -> Iterator[str]:
+    """Give what runs on the server meanwhile a tag, and interrupt it by that where the block fails."""
+    tag = f"penstock-{uuid4()}"
+    spark.addTag(tag)
+    try:
+        yield tag
+    except BaseException:
+        with suppress(Exception):  # what failed first is the news; the server may be gone
+            if spark.interruptTag(tag):
+                time.sleep(_TIME_TO_END)
+        raise
+    finally:
+        spark.removeTag(tag)

@@ -1,0 +1,53 @@
+"""Tells Spark Connect sessions from classic ones, and prepares them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import UnsupportedError
+from penstock.spark.releases import check_session, required_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_PACKAGE = "pyspark.sql.connect."
+
+
+def is_connect(of: SparkSession | DataFrame | Column) -> bool:
+    """Whether something of Spark's is of a Spark Connect session."""
+    return type(of).__module__.startswith(_PACKAGE)
+
+
+def prepare_connect(spark: SparkSession) -> SparkSession:
+    """Make a Spark Connect session ready: with what can be set at run time set.
+
+    Raises:
+        UnsupportedError: Its server is of another version of Spark, or this process runs classic sessions too, so that
+            `pyspark.sql.functions` makes columns of those.
+    """
+    from pyspark.sql.utils import is_remote
+
+    if not is_remote():
+        raise UnsupportedError(
+            "this process has Spark Connect sessions beside classic ones, and PySpark's functions make columns for "
+            "the classic ones; use a process of its own, with SparkSession.builder.remote(...)"
+        )
+    check_session(spark.version)
+    for key, value in required_settings(spark.version).items():
+        if spark.conf.get(key, None) != value:
+            spark.conf.set(key, value)
+    return spark
+
+
+def refuse_on_connect(spark: SparkSession, what: str, instead: str) -> None:
+    """Raise an UnsupportedError on a Spark Connect session, where something needs Spark's own JVM."""
+    if is_connect(spark):
+        raise UnsupportedError(
+            f"{what} needs the JVM of Spark's driver, which a Spark Connect session does not reach; {instead}, or use "
+            "a classic session"
+        )
+
+
+def client_of(spark: SparkSession) -> Any:
+    """What a Spark Connect session talks to its server with."""
+    return getattr(spark, "client")  # noqa: B009 - the classic session has none, which is the type that PySpark tells
