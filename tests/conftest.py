@@ -16,6 +16,7 @@ import pytest
 from support import azure_server, catalogs, effort, s3_server
 from support.azure_server import AzureServer
 from support.catalogs import Catalog
+from support.connect_server import connect_server, connect_session
 from support.memory_disk import use_memory_disk
 from support.processes import environment
 from support.s3_server import S3Server
@@ -34,6 +35,7 @@ time.tzset()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--master", default="local[2]", help="the Spark master that the tests run on")
     parser.addoption("--cluster", action="store_true", help="only the tests on executors of their own")
+    parser.addoption("--connect", action="store_true", help="on a session of Spark Connect, with a server of ours")
     parser.addoption("--full", action="store_true", help="every test on every catalog, in full, and the slow ones")
 
 
@@ -45,6 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
         use_memory_disk()
 
 
+CONNECT_TESTS = Path(__file__).parent / "connect"
 INTERPRETED_TESTS = [Path(__file__).parent / name for name in ("interop", "sql")]
 _SERVERS = {"postgres", "mysql"}
 _SERVER_FIXTURES = {f"{kind}_{what}" for kind in _SERVERS for what in ("server", "catalog")}
@@ -56,6 +59,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _deselect(config, items, {item for item in items if item.get_closest_marker("slow")})
     clustered = config.getoption("--cluster")
     _deselect(config, items, {item for item in items if not _belongs(item, clustered)})
+    if config.getoption("--connect"):
+        _deselect(config, items, {item for item in items if item.get_closest_marker("classic")})
+    else:
+        _deselect(config, items, {item for item in items if CONNECT_TESTS in item.path.parents})
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
@@ -162,10 +169,16 @@ def web(tmp_path: Path) -> Iterator[WebServer]:
 
 
 @pytest.fixture(scope="session")
-def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     import penstock
 
     os.environ["PYTHONPATH"] = environment()["PYTHONPATH"]
+    if request.config.getoption("--connect"):
+        with connect_server(tmp_path_factory.mktemp("connect"), shared_settings()) as address:
+            session = connect_session(address)
+            yield session
+            session.stop()  # or it would look for its server when the process ends
+        return
     clustered = request.config.getoption("--cluster")
     master = cluster() if clustered else request.config.getoption("--master")
     session = penstock.session(master, **shared_settings(), **(CLUSTERED if clustered else {}))

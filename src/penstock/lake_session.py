@@ -39,7 +39,8 @@ def session(
 
     Raises:
         AttachError: A lake cannot be attached; then none of them is.
-        UnsupportedError: S3 or Azure is asked for, and this process has a session already that cannot read it.
+        UnsupportedError: S3 or Azure is asked for, and this process has a session already that cannot read it; or this
+            process is a client of Spark Connect.
     """
     spark = spark_session.session(master, app_name, s3=s3, azure=azure, **settings)
     register(spark)

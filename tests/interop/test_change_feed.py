@@ -354,6 +354,7 @@ def test_expired_snapshots(file_catalog: Catalog, spark: SparkSession) -> None:
 
 
 @pytest.mark.compiled
+@pytest.mark.classic
 def test_one_snapshot_of_many(file_catalog: Catalog, spark: SparkSession) -> None:
     """Only the files that the span changed are read, and of them only those that a filter can match."""
     with file_catalog.build(data_inlining_row_limit=0) as reference:

@@ -20,8 +20,8 @@ from pyspark.sql.types import LongType, StringType, StructType
 
 import penstock
 from penstock.spark.deleted_rows import PositionFile, deletes_text
-from penstock.spark.jvm import file_index
 from penstock.spark.file_records import file_records
+from penstock.spark.jvm import file_index
 from penstock.spark.parquet_options import ROW_INDEX
 from penstock.spark.relation import parquet_rows
 from penstock.storage.deletion_vectors import decode_deletion_vector, encode_deletion_vector

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import UnsupportedError
 from penstock.spark.azure_packages import HOW_TO_ADD as AZURE_WAY
 from penstock.spark.azure_packages import azure_packages
-from penstock.spark.connect.sessions import is_connect, prepare_connect, refuse_on_connect
+from penstock.spark.connect.sessions import is_connect, prepare_connect, refuse_client, refuse_on_connect
 from penstock.spark.contexts import running_context
 from penstock.spark.jvm import install_rules
 from penstock.spark.releases import check_session, required_settings
@@ -51,8 +51,10 @@ def session(
         The session.
 
     Raises:
-        UnsupportedError: S3 or Azure is asked for, and this process has a session that cannot read it.
+        UnsupportedError: S3 or Azure is asked for, and this process has a session that cannot read it; or this process
+            is a client of Spark Connect.
     """
+    refuse_client()
     # A JVM started in the C locale cannot open files whose names are not ASCII.
     os.environ.setdefault("LC_ALL", "C.UTF-8")
     if is_on_this_machine(master):  # workers need what this Python has: PySpark would start the first `python3`

@@ -51,14 +51,14 @@ class _Reader:
         name = self._taken()
         if name.identifier is None:
             raise InvalidError(f"{self.text!r} is not a list of columns: {name.text!r} is no name")
-        ddl, default = f"{name.text} {self._type(())}", None
+        ddl, not_null, comment, default = f"{name.text} {self._type(())}", "", "", None
         while self.place < len(self.tokens):
             match self._taken().keyword:
                 case "NOT" if self._next == "NULL":
                     self.place += 1
-                    ddl += " NOT NULL"
-                case "COMMENT":
-                    ddl += f" COMMENT {self._taken().text}"
+                    not_null = " NOT NULL"
+                case "COMMENT" if not comment:
+                    comment = f" COMMENT {self._taken().text}"
                 case "DEFAULT" if default is None:
                     default = self._default()
                 case "GENERATED":
@@ -67,7 +67,7 @@ class _Reader:
                     raise UnsupportedError(f"{self.text!r} has a constraint; of those, DuckLake has NOT NULL only")
                 case _:
                     raise self._unexpected(self.tokens[self.place - 1])
-        return ColumnText(ddl, default)
+        return ColumnText(ddl + not_null + comment, default)
 
     def _is_constraint(self) -> bool:
         """Whether it is no column of that name: those have a type behind it, and no more."""

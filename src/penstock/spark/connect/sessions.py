@@ -48,6 +48,17 @@ def refuse_on_connect(spark: SparkSession, what: str, instead: str) -> None:
         )
 
 
+def refuse_client() -> None:
+    """Raise an UnsupportedError in a process whose sessions are of Spark Connect, where a classic one is to be made."""
+    from pyspark.sql.utils import is_remote
+
+    if is_remote():
+        raise UnsupportedError(
+            "this process is a client of Spark Connect, which makes no sessions of its own; "
+            "SparkSession.builder.remote(...) makes one of a server, and penstock.attach takes it"
+        )
+
+
 def client_of(spark: SparkSession) -> Any:
     """What a Spark Connect session talks to its server with."""
     return getattr(spark, "client")  # noqa: B009 - the classic session has none, which is the type that PySpark tells

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import types as T  # noqa: N812
 
-_INSTANTS = (T.DateType, T.TimestampType, T.TimestampNTZType)
+_TIMES = (T.DateType, T.TimestampType, T.TimestampNTZType, T.TimeType)
 # Types with one value a row; CHAR and VARCHAR are read as strings before any rule is asked.
 _ATOMIC = (
     T.NumericType, T.BooleanType, T.StringType, T.BinaryType, T.DateType, T.TimestampType, T.TimestampNTZType,
@@ -38,7 +38,9 @@ def may_store(source: T.DataType, target: T.DataType) -> bool:
                 _keeps_nulls(one.nullable, other.nullable) and may_store(one.dataType, other.dataType)
                 for one, other in zip(source.fields, target.fields, strict=True)
             )
-    return isinstance(source, _INSTANTS) and isinstance(target, _INSTANTS)
+        case T.TimeType(), T.TimeType():
+            return source.precision <= target.precision
+    return isinstance(source, _TIMES) and isinstance(target, _TIMES)
 
 
 def _keeps_nulls(source: bool, target: bool) -> bool:
