@@ -291,6 +291,7 @@ def _number(text: Any) -> int:
 
 
 @pytest.mark.compiled
+@pytest.mark.classic
 def test_one_row_of_many_files(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
     """Only files whose statistics allow it are read, by Spark's own count of them."""
     with attached(file_catalog, spark, data_inlining_row_limit=0) as lake:

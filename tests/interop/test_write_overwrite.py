@@ -101,6 +101,7 @@ def test_whole_files_go_by_metadata_alone(file_catalog: Catalog, spark: SparkSes
         assert table.read().count() == 60
 
 
+@pytest.mark.classic
 @pytest.mark.compiled
 def test_deletes_read_only_files_that_can_match(file_catalog: Catalog, spark: SparkSession) -> None:
     with penstock.attach(file_catalog.uri, data_path=file_catalog.data_path, spark=spark) as lake:

@@ -62,10 +62,7 @@ def removal_where(transaction: Transaction, table: TargetTable, where: SparkColu
     check_expressions(checked)
     may_cover = not has_subquery(checked) and compares_columns(checked)
     whole = files_covered_whole(scan, contents, named, where) if may_cover else frozenset[int]()
-    rows = found.where(where)
-    if whole:
-        rows = rows.where(F.col(FILE).isNull() | ~F.col(FILE).isin(*whole))
-    return removal_of_rows(transaction, table, rows, whole)
+    return removal_of_rows(transaction, table, found.where(where, whole), whole)
 
 
 def control_columns(written: bool = False) -> list[SparkColumn]:

@@ -86,7 +86,7 @@ class Merging:
     @cached_property
     def _keys(self) -> list[JoinKey]:
         if is_connect(self.source):
-            return told_join_keys(self.target.frame, self.source, self.on)
+            return told_join_keys(self.target.named, self.source, self.on)
         return join_keys(self.target.frame.join(qualified(self.source, SOURCE_NAME), self.on))
 
     @cached_property
@@ -99,7 +99,8 @@ class Merging:
         """What is true of every row of the table that the source can match, as the catalog can look for such rows."""
         if self._source_summary.possible is None:
             return Anything()
-        filters = json.loads(filter_text(self.target.frame, self._source_summary.possible))
+        rows = self.target.named if is_connect(self.source) else self.target.frame
+        filters = json.loads(filter_text(rows, self._source_summary.possible))
         # Nanoseconds are cut in what Spark compares.
         exact = [column for column in self.columns if not has_nanoseconds(column)]
         return implied_by([json.dumps(item) for item in filters], exact)

@@ -13,6 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.ducklake.changing.change_job import POSITION
 from penstock.ducklake.model.schema_evolution import find_at, parse_path
+from penstock.ducklake.reading.column_layout import shown_schema
 from penstock.ducklake.reading.row_conversion import Conversion, Reading, microseconds_of
 from penstock.ducklake.reading.scan_columns import FILE, ROW_ID, TARGET_NAME
 from penstock.ducklake.reading.scan_columns import POSITION as POSITION_IN_FILE
@@ -42,18 +43,22 @@ class TargetRows:
 
     frame: DataFrame
     columns: tuple[Column, ...]
-    narrowed: Callable[[str], DataFrame] | None = None  # the frame, of the files alone that may pass filters
+    narrowed: Callable[[str, frozenset[int]], DataFrame] | None = None  # the frame of files that pass filters, but some
 
-    def where(self, predicate: SparkColumn) -> DataFrame:
-        """The rows that a predicate is true for. Spark leaves out files by it; for Spark Connect it is done here."""
-        rows = self.narrowed(filter_text(self.frame, predicate)) if self.narrowed else self.frame
-        return rows.where(predicate)
+    def where(self, predicate: SparkColumn, without: frozenset[int] = frozenset()) -> DataFrame:
+        """The rows that a predicate is true for, without some files.
+
+        Spark leaves out files by what stands above a scan; for Spark Connect it is done here.
+        """
+        rows = self.narrowed(filter_text(self.named, predicate), without) if self.narrowed else self.frame
+        chosen = rows.where(predicate)
+        return chosen.where(F.col(FILE).isNull() | ~F.col(FILE).isin(*without)) if without else chosen
 
     @cached_property
     def named(self) -> DataFrame:
         """An empty frame with what conditions and values may name, so that Spark's errors tell of nothing else."""
         own = [T.StructField(ROW_ID, T.LongType())] if has_row_id(self.columns) else []
-        fields = [*self.frame.schema.fields[: len(self.columns)], *own]
+        fields = [*shown_schema(self.columns, Reading()).fields, *own]
         return qualified(unread_frame(self.frame.sparkSession, T.StructType(fields)), TARGET_NAME)
 
     def unchanged(self) -> list[SparkColumn]:
@@ -115,8 +120,8 @@ def target_rows(scan: TableScan, contents: TableContents) -> TargetRows:
     return replace(rows, narrowed=partial(_narrowed, scan, contents)) if is_connect(scan.spark) else rows
 
 
-def _narrowed(scan: TableScan, contents: TableContents, filters: str) -> DataFrame:
-    return as_target_rows(scan, replace(scan, filters=filters).frame(contents)).frame
+def _narrowed(scan: TableScan, contents: TableContents, filters: str, without: frozenset[int]) -> DataFrame:
+    return as_target_rows(scan, replace(scan, filters=filters, without=without).frame(contents)).frame
 
 
 def as_target_rows(scan: TableScan, rows: DataFrame, others: Sequence[str] = ()) -> TargetRows:

@@ -67,7 +67,7 @@ class _NewRows:
     def only(self, places: Sequence[int]) -> DataFrame:
         """Some of the columns, ROW and the `CONTROL_COLUMNS`."""
         columns = [self.columns[place] for place in places]
-        values = assigned_values(self.target.frame, columns, self.target.with_new(self.given, places))
+        values = assigned_values(self.frame, columns, self.target.with_new(self.given, places))
         chosen = [value.alias(f"v{place}") for place, value in zip(places, values, strict=True)]
         return self.frame.select(*chosen, ROW, *deletes.control_columns(written=True))
 

@@ -31,6 +31,7 @@ class FilePlanner:
     names: Mapping[int, str]  # the names that filters use, where they are not the columns' own
     constants_of: Callable[[DataFile], tuple[object, ...]]
     files: frozenset[int] | None = None  # those of the group that this planner is for; all when None
+    without: frozenset[int] = frozenset()  # those that it is not for
     opaque: frozenset[int] = frozenset()  # columns that must not prune
     check: Callable[[], None] = lambda: None  # raises what is wrong with the table's folder
 
@@ -59,7 +60,7 @@ class FilePlanner:
     def _files(self, keep: Condition) -> list[DataFile]:
         self.check()
         kept = self.scope.data_files(self.group, keep)
-        return [file for file in kept if self.files is None or file.id in self.files]
+        return [file for file in kept if (self.files is None or file.id in self.files) and file.id not in self.without]
 
     def keep(self, filters: str) -> Condition:
         """The condition that is true for the data files that can hold a row that passes the filters."""

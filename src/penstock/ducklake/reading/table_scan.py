@@ -114,6 +114,7 @@ class TableScan:
     row_ids: bool = False
     addresses: bool = False  # whether rows carry their file and position; for inlined rows no file, and the row id
     filters: str = NO_FILTERS  # of the columns as shown: what a Spark Connect session chooses files by
+    without: frozenset[int] = frozenset()  # files that are left out, for the same
 
     def contents(self) -> TableContents:
         """Ask the catalog what the table holds. Call it inside `Database.consistent()`."""
@@ -292,7 +293,9 @@ class TableScan:
     def _planner(self, group: FileGroup, names: Mapping[int, str], constants_of: ConstantsOf) -> FilePlanner:
         columns = self.layout.columns
         asked = {} if is_connect(self.spark) else names  # where it is Spark that asks
-        return FilePlanner(self.scope, self.specs, group, columns, asked, constants_of, check=self._check_folder)
+        return FilePlanner(
+            self.scope, self.specs, group, columns, asked, constants_of, check=self._check_folder, without=self.without
+        )
 
     def _index(
         self, answer: Callable[[str], str], constants: T.StructType, derived: Mapping[str, str], group: FileGroup

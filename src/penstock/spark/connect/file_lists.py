@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.errors import UnsupportedError
-from penstock.spark.connect.frames import empty_frame
+from penstock.spark.connect.frames import check_escapes, empty_frame
 from penstock.spark.connect.plan_texts import core_count
 from penstock.spark.file_records import read_records
 from penstock.spark.parquet_options import FIELD_IDS
@@ -56,9 +56,10 @@ def parquet_rows(spark: SparkSession, files: FileList, schema: T.StructType, opt
     for path in paths:
         _check_listed(path)
     _read_by_field_ids(spark)
+    check_escapes(spark, (str(text) for field in schema.fields for text in field.metadata.values()))  # of defaults
     reader = spark.read.options(**options).schema(schema)
     frame = reader.parquet(*(_GLOB.sub(r"\\\1", path) for path in paths))
-    return _with_constants(spark, frame, files) if len(files.constants) else frame
+    return _with_constants(spark, frame, schema, files) if len(files.constants) else frame
 
 
 def _read_by_field_ids(spark: SparkSession) -> None:
@@ -67,7 +68,7 @@ def _read_by_field_ids(spark: SparkSession) -> None:
         spark.conf.set(FIELD_IDS, "true")
 
 
-def _with_constants(spark: SparkSession, frame: DataFrame, files: FileList) -> DataFrame:
+def _with_constants(spark: SparkSession, frame: DataFrame, schema: T.StructType, files: FileList) -> DataFrame:
     """Rows with the constants of their files; one of a file that is not known would be an error."""
     known = T.StructType([T.StructField(_URI, T.StringType()), *files.constants.fields])
     rows = [(_uri(path), *values) for path, values in files.files]
@@ -83,7 +84,7 @@ def _with_constants(spark: SparkSession, frame: DataFrame, files: FileList) -> D
         .alias(field.name)
         for field in files.constants.fields
     ]
-    return joined.select(*(F.col(_quoted(name)) for name in frame.columns), *constants)
+    return joined.select(*(F.col(_quoted(name)) for name in schema.names), *constants)
 
 
 def file_rows(spark: SparkSession, files: FileList, tasks: int) -> DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -24,11 +24,15 @@ def empty_frame(spark: SparkSession, schema: T.StructType) -> DataFrame:
     return spark.createDataFrame([], schema)
 
 
+def check_escapes(spark: SparkSession, texts: Iterable[str]) -> None:
+    """Raise an UnsupportedError where the session's parser would not read our SQL as it is meant."""
+    if any("\\" in text for text in texts) and spark.conf.get(_ESCAPED, "false") == "true":
+        raise UnsupportedError(f"{_ESCAPED} changes what Penstock's own SQL means; set it to false on this session")
+
+
 def projected(frame: DataFrame, columns: Sequence[tuple[str, str]]) -> DataFrame:
     """A frame with columns by their names, and as SQL over its rows."""
-    texts = [sql for _, sql in columns]
-    if any("\\" in text for text in texts) and frame.sparkSession.conf.get(_ESCAPED, "false") == "true":
-        raise UnsupportedError(f"{_ESCAPED} changes what Penstock's own SQL means; set it to false on this session")
+    check_escapes(frame.sparkSession, (sql for _, sql in columns))
     return frame.select(*(F.expr(sql).alias(name) for name, sql in columns))
 
 
@@ -36,5 +40,6 @@ def qualified(frame: DataFrame, name: str, columns: Sequence[tuple[str, int]] | 
     """A DataFrame by a name; if given, its columns are those at places, under other names."""
     if columns is None:
         return frame.alias(name)
-    numbered = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
+    count = max(place for _, place in columns) + 1  # all of them are among these, and the server need not be asked
+    numbered = frame.toDF(*(f"c{place}" for place in range(count)))
     return numbered.select(*(F.col(f"c{place}").alias(own) for own, place in columns)).alias(name)
