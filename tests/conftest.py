@@ -175,6 +175,7 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     os.environ["PYTHONPATH"] = environment()["PYTHONPATH"]
     if request.config.getoption("--connect"):
         with connect_server(tmp_path_factory.mktemp("connect"), shared_settings()) as address:
+            os.environ["PENSTOCK_TESTS_CONNECT"] = address
             session = connect_session(address)
             yield session
             session.stop()  # or it would look for its server when the process ends

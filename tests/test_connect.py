@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,7 +35,8 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
 import penstock
 assert "py4j" not in sys.modules or sys.argv[3] == "classic", "py4j was imported"
-with penstock.attach("ducklake:sqlite:" + sys.argv[2] + "/lake.sqlite", spark=spark) as lake:
+place = sys.argv[2]
+with penstock.attach(f"ducklake:sqlite:{place}/lake.sqlite", data_path=f"{place}/files", spark=spark) as lake:
     lake.set_option("data_inlining_row_limit", 0)
     table = lake.create_table("t", "id BIGINT, name STRING")
     table.append(spark.range(1000).selectExpr("id", "concat('v', id) AS name"))
@@ -115,9 +114,10 @@ def _without_java(directory: Path) -> Path:
 
 
 def _run(python: Sequence[str], own: dict[str, str], address: str, directory: Path, kind: str) -> str:
-    lake = Path(tempfile.mkdtemp(dir=directory))
+    program = directory / "program.py"  # a file: PySpark takes a program without one for its own doctests
+    program.write_text(PROGRAM)
     run = subprocess.run(
-        [*python, "-c", PROGRAM, address, str(lake), kind], env=own, capture_output=True, text=True, timeout=LONGEST
-    )
-    shutil.rmtree(lake)
+        [*python, str(program), address, str(directory), kind],
+        env=own, capture_output=True, text=True, timeout=LONGEST,
+    )  # fmt: skip
     return run.stdout.strip() or run.stderr[-3000:]

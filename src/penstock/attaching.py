@@ -23,6 +23,7 @@ from penstock.spark.connect.sessions import is_connect, refuse_on_connect
 from penstock.spark.session import prepare
 from penstock.spark.stores import prepare_store
 from penstock.sql.lake_format import install, load_stream, register_format
+from penstock.sql.registration import refuse_name_on_connect
 from penstock.storage.options import options_on_trial
 from penstock.storage.stores import store_kind, store_of
 
@@ -92,6 +93,8 @@ def attach(
     """
     if snapshot_version is not None and snapshot_time is not None:
         raise AttachError("give snapshot_version or snapshot_time, not both")
+    if name is not None and spark is not None:
+        refuse_name_on_connect(spark)
     options = AttachOptions(
         data_path, create_if_not_exists, read_only, encrypted, metadata_schema, metadata_parameters or {},
         automatic_migration, override_data_path,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -16,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import penstock
-from penstock import InvalidError, Lake, UnsupportedError, delta, lance
+from penstock import InvalidError, Lake, PenstockError, UnsupportedError, delta, lance
 from support.catalogs import Catalog
 from support.writing import attached
 from support.writing import files_of as stored_files
@@ -290,3 +292,99 @@ def test_batches_of_a_stream_are_written_once(spark: SparkSession, tmp_path: Pat
     with penstock.attach(uri, spark=spark) as lake:
         assert sorted(row.id for row in lake.table("t").read().collect()) == list(range(60))
         assert [row.stream for row in lake.streams().collect()] == ["orders"]
+
+
+@pytest.fixture
+def odd(file_catalog: Catalog, spark: SparkSession) -> Iterator[Lake]:
+    """Tables of two files of one row each, with names that mean something else elsewhere."""
+    tables = {
+        'e (id INTEGER, start INTEGER, "end" INTEGER, forever BOOLEAN)': ["1, 0, 5, false", "2, 100, 200, true"],
+        "g (x INTEGER, target STRUCT(x INTEGER), y INTEGER)": ["5, {'x': 1}, 1", "1, {'x': 5}, 2"],
+        "s (s VARCHAR)": ["'abc'", "'zzz'"],
+        'q (a INTEGER, "a--b" INTEGER, "a " INTEGER)': ["1, 2, 3", "2, 1, 4"],
+        "z (ts TIMESTAMPTZ)": ["'2024-01-01 03:00:00Z'", "'2025-01-01 00:00:00Z'"],
+    }
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
+        for table, rows in tables.items():
+            inserts = (f"INSERT INTO {table.split()[0]} VALUES ({row})" for row in rows)
+            reference.execute(f"CREATE TABLE {table}", *inserts)
+    with attached(file_catalog, spark) as lake:
+        lake.set_option("data_inlining_row_limit", 0)
+        yield lake
+
+
+@pytest.mark.parametrize(
+    ("table", "where"),
+    [
+        ("e", "start <= 5 AND end = 5 OR forever = true"),
+        ("e", "end > 50 OR (id = 7 AND start = 0 AND id = 9)"),
+        ("e", "CASE WHEN id = 1 AND start = 0 THEN false ELSE true END OR id = 9"),
+        ("g", "target.x = 5"), ("s", "s = '${penstock.tests}'"), ("s", "s <> '${penstock.tests}'"),
+        ("q", ""), ("z", "ts < '2024-01-01 00:00:00'"),
+    ],
+)  # fmt: skip
+def test_names_that_mean_something_else(table: str, where: str, odd: Lake, spark: SparkSession) -> None:
+    spark.conf.set("penstock.tests", "abc")
+    rows = odd.table(table)
+    conditions = [F.col("a--b") == 2, F.col("a ") == 4, F.col("`a--b`") == 1] if table == "q" else [where]
+    for condition in conditions:
+        pruned = rows.read(where=condition)
+        spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+        try:
+            assert rows_of(pruned) == rows_of(rows.read().where(condition)) != []
+        finally:
+            spark.conf.unset("spark.sql.session.timeZone")
+
+
+def test_statements_call_their_rows_target(odd: Lake, spark: SparkSession) -> None:
+    rows = odd.table("g")
+    source = spark.sql("SELECT 5 AS x, 77 AS y")
+    merge = rows.merge(source, on="x").when_matched_update({"y": "source.y"})
+    merge.when_not_matched_insert({"x": "source.x", "y": "source.y"}).execute()
+    assert sorted((row.x, row.y) for row in rows.read().collect()) == [(1, 2), (5, 77)]
+    rows.delete("target.x = 5")
+    assert [row.x for row in rows.read().collect()] == [1]
+    ends = odd.table("e")
+    twice = spark.sql("SELECT 1 AS id, 5 AS end, 0 AS x UNION ALL SELECT 9, 9, 100")
+    on = "target.id = source.id AND target.end = source.end OR target.start = source.x"
+    ends.merge(twice.where("id = 9"), on=on).when_matched_delete().execute()
+    assert [row.id for row in ends.read().collect()] == [1]
+
+
+def test_columns_of_the_source_in_a_merge(odd: Lake, spark: SparkSession) -> None:
+    rows = odd.table("e")
+    source = spark.sql("SELECT 1 AS id, 5 AS start UNION ALL SELECT 3, 6").withColumn("more", F.lit(1))
+    merge = rows.merge(source, on=F.col("target.id") == source["id"])
+    merge = merge.when_matched_update({"start": source["start"] + source.more})
+    merge.when_not_matched_insert({"id": source["id"], "start": source.start}).execute()
+    assert sorted((row.id, row.start) for row in rows.read().collect()) == [(1, 6), (2, 100), (3, 6)]
+
+
+def test_a_file_that_was_added_twice(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    added = tmp_path / "x.parquet"
+    duckdb.execute(f"COPY (SELECT i::INTEGER AS id, 'a' AS s FROM range(3) r(i)) TO '{added}'")
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute("CREATE TABLE t (id INTEGER, s VARCHAR)")
+        for _ in range(2):
+            reference.execute(f"CALL ducklake_add_data_files('lk', 't', '{added}')")
+    with attached(file_catalog, spark) as lake:
+        table = lake.table("t")
+        assert table.read().count() == 6
+        assert table.read(row_ids=True).select("rowid").distinct().count() == 6
+        table.update({"s": "'b'"}, where="id = 1")
+        table.delete("id = 2")
+        assert sorted((row.id, row.s) for row in table.read().collect()) == [(0, "a"), (0, "a"), (1, "b"), (1, "b")]
+
+
+def test_types_are_read_by_the_sessions_own_settings(file_catalog: Catalog, spark: SparkSession) -> None:
+    builder: Any = type(spark).builder
+    other = builder.remote(os.environ["PENSTOCK_TESTS_CONNECT"]).create()
+    other.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    try:
+        with attached(file_catalog, other) as lake:
+            table = lake.create_table("t", "a TIMESTAMP, b TIMESTAMP_LTZ, c INT DEFAULT IF(1 < 2, 3, 4)")
+            assert [field.dataType.simpleString() for field in table.schema] == ["timestamp_ntz", "timestamp", "int"]
+            with pytest.raises(PenstockError):
+                lake.create_table("u", "a TIMESTAMP, b TIMESTAMP DEFAULT `now`(), c INT")
+    finally:
+        other.stop()

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import accumulate, count
 from typing import Any, TypeAlias
 
@@ -253,7 +254,7 @@ def _is_arrow_list(kind: pa.DataType) -> bool:
 def _parsed(spark: SparkSession, ddl: str) -> T.StructType:
     """A list of columns, parsed by Spark; types beyond Spark's have become placeholders."""
     if is_connect(spark):
-        return _parsed_by_server(ddl)
+        return _parsed_by_parts(ddl, partial(column_lists.parse_types, spark))
     session: Any = spark._jsparkSession
     statement = f"CREATE TABLE t ({_with_placeholders(spark, ddl)})"
     try:
@@ -272,11 +273,11 @@ def _parsed(spark: SparkSession, ddl: str) -> T.StructType:
     return schema
 
 
-def _parsed_by_server(ddl: str) -> T.StructType:
-    """The same by a Spark Connect server, which parses names and types."""
+def _parsed_by_parts(ddl: str, parse: Callable[[str], T.DataType]) -> T.StructType:
+    """The same by what parses names and types alone, as a Spark Connect server does."""
     given = column_lists.read_columns(ddl, _placeholder)
     try:
-        schema = T.StructType.fromDDL(", ".join(column.ddl for column in given))
+        schema = parse(", ".join(column.ddl for column in given))
     except PySparkException as error:
         raise InvalidError(f"{ddl!r} is not a list of columns: {_reason(error)}") from error
     if not isinstance(schema, T.StructType) or len(schema) != len(given):

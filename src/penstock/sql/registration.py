@@ -85,11 +85,15 @@ def door_to(lake: DuckLake) -> Door:
         return _doors[attachment]
 
 
+def refuse_name_on_connect(spark: SparkSession) -> None:
+    """Raise an UnsupportedError on a session of Spark Connect, which has no place for catalogs of ours."""
+    way = "call createOrReplaceTempView on what `lake.table(...).read()` gives"
+    refuse_on_connect(spark, "a name for the lake in SQL", way)
+
+
 def register(lake: DuckLake, name: str, spark: SparkSession) -> None:
     """Make the lake a catalog of a session."""
-    refuse_on_connect(
-        spark, "a name for the lake in SQL", "call createOrReplaceTempView on what `lake.table(...).read()` gives"
-    )
+    refuse_name_on_connect(spark)
     present = spark.conf.get(setting(name), None) if _is_name(name) else None
     if not _is_name(name) or name.lower() in _RESERVED or present not in (None, catalog_class(spark)):
         raise InvalidError(

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from pyspark.sql import types as T  # noqa: N812
 
 from penstock import InvalidError, PenstockError, UnsupportedError
-from penstock.spark.schemas import _parsed, _parsed_by_server
+from penstock.spark.schemas import _parsed, _parsed_by_parts
 from support import effort
 
 LISTS = [
@@ -24,6 +25,10 @@ LISTS = [
     "d DATE DEFAULT DATE '2020-01-01', n INT DEFAULT CAST('5' AS INT) NOT NULL COMMENT 'five', b BOOLEAN DEFAULT true",
     "x BOOLEAN DEFAULT (1 IS NOT NULL) NOT NULL, s STRING DEFAULT concat('a', ',', 'b')",
     "c CHAR(3), v VARCHAR(10), t TIME(6), s STRING COLLATE UTF8_LCASE",
+    "a INT DEFAULT IF(1 < 2, 3, 4), b INT",
+    "a BOOLEAN DEFAULT 1 > 2, b ARRAY<INT>",
+    "unique STRING NOT NULL, check INT",
+    "check DECIMAL(10,2) NOT NULL COMMENT 'x', constraint INT, primary INT, a STRING COMMENT r'x\\y'",
     "id INT -- a comment, with a comma\n, n /* another */ INT",
 ]
 WRONG = [
@@ -48,7 +53,7 @@ def told(parse: object) -> object:
 
 @pytest.mark.parametrize("ddl", LISTS)
 def test_as_spark(ddl: str, spark: SparkSession) -> None:
-    found = told(lambda: _parsed_by_server(ddl))
+    found = told(lambda: _parsed_by_parts(ddl, T.StructType.fromDDL))
     assert isinstance(found, list)
     assert found == told(lambda: _parsed(spark, ddl))
 
@@ -56,7 +61,7 @@ def test_as_spark(ddl: str, spark: SparkSession) -> None:
 @pytest.mark.parametrize("ddl", WRONG)
 def test_wrong(ddl: str, spark: SparkSession) -> None:
     with pytest.raises(InvalidError, match="is not a list of columns"):
-        _parsed_by_server(ddl)
+        _parsed_by_parts(ddl, T.StructType.fromDDL)
     with pytest.raises(InvalidError):
         _parsed(spark, ddl)
 
@@ -64,7 +69,7 @@ def test_wrong(ddl: str, spark: SparkSession) -> None:
 @pytest.mark.parametrize("ddl", REFUSED)
 def test_refused(ddl: str, spark: SparkSession) -> None:
     with pytest.raises(UnsupportedError):
-        _parsed_by_server(ddl)
+        _parsed_by_parts(ddl, T.StructType.fromDDL)
     with pytest.raises(PenstockError):
         _parsed(spark, ddl)
 
@@ -94,4 +99,4 @@ options = st.lists(
 )
 def test_any_list(columns: list[tuple[str, list[str]]], spark: SparkSession) -> None:
     ddl = ",\n".join(f"c{place} {kind} {' '.join(said)}" for place, (kind, said) in enumerate(columns))
-    assert told(lambda: _parsed_by_server(ddl)) == told(lambda: _parsed(spark, ddl))
+    assert told(lambda: _parsed_by_parts(ddl, T.StructType.fromDDL)) == told(lambda: _parsed(spark, ddl))

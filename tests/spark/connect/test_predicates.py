@@ -122,7 +122,7 @@ def setting(spark: SparkSession, **values: str) -> Iterator[None]:
 def implied(spark: SparkSession, predicate: str, zone: str) -> Implication:
     frame = spark.sql(f"SELECT {', '.join(f'CAST(NULL AS {kind}) AS {name}' for name, kind in SHOWN.items())}")
     schema = frame.selectExpr("*", "named_struct('a', 1) AS st").schema
-    filters = _Columns(schema, lambda: zone).filter(read_predicate(predicate))
+    filters = _Columns(schema, lambda: zone, by_name=True).filter(read_predicate(predicate))
     return implied_by([json.dumps(filters)], COLUMNS)
 
 
@@ -197,6 +197,7 @@ def test_what_is_known(predicate: str, spark: SparkSession) -> None:
         "i = 5 -- AND l = 1", "i = 1 /* /* */ AND l = 2 AND s = 'x' */", "i + 1 = 2", "s = \"a\"", "s = 'a' 'b'",
         "i = 1 OR lower(s) = 'a'", "i IN (SELECT 5)", "CASE WHEN b THEN i = 5 END", "i = l", "target.nope = 1", "", "(",
         "i = '5'", "s = 5", "ts IN ('2024-01-01')", "f = 0.1F", "NOT", "AND", "i BETWEEN 1", "i = 5)", "i =", "= 5",
+        "i = 1 AND end = 5 OR l = 2", "i = 1 AND st.end = 5 OR l = 2", "s = '${x}'",
     ],
 )  # fmt: skip
 def test_what_says_nothing(predicate: str, spark: SparkSession) -> None:

@@ -34,6 +34,7 @@ from penstock.predicates import implied_by
 from penstock.predicates.implication import Anything, Implication
 from penstock.schema.columns import Column, find_column
 from penstock.spark.column_assignment import assigned_values
+from penstock.spark.connect.frames import standing_for
 from penstock.spark.connect.sessions import is_connect
 from penstock.spark.expressions import check_expressions, is_repeatable, spark_quoted
 from penstock.spark.jvm import filter_text, qualified
@@ -295,7 +296,8 @@ def numbered_source(source: DataFrame, keep: Keep) -> DataFrame:
     """Number the source's rows, and keep them: they are looked at several times and must not change."""
     if SOURCE in source.columns:
         raise InvalidError(f"the source has a column {SOURCE}, which is Penstock's own name; rename it")
-    return keep(source.withColumn(SOURCE, F.monotonically_increasing_id()))
+    kept = keep(source.withColumn(SOURCE, F.monotonically_increasing_id()))
+    return standing_for(kept, source) if is_connect(source) else kept
 
 
 def _chosen(clauses: Mapping[int, Clause]) -> SparkColumn:

@@ -13,7 +13,7 @@ from penstock.ducklake.reading.file_planner import FilePlanner
 from penstock.ducklake.reading.scan_columns import ROW_ID, ROW_ID_SQL, TARGET_NAME
 from penstock.ducklake.reading.table_scan import TableContents, TableScan
 from penstock.schema.columns import find_column
-from penstock.spark.connect.predicates import filter_text
+from penstock.spark.connect.predicates import filter_text, later_filter_text
 from penstock.spark.connect.sessions import is_connect
 from penstock.spark.expressions import as_column, check_expressions
 from penstock.spark.jvm import qualified
@@ -25,7 +25,7 @@ from penstock.spark.pushdown import FilterRecorder
 def rows_where(scan: TableScan, contents: TableContents, where: SparkColumn) -> DataFrame:
     """The rows that a predicate is true for, of the files that can hold such."""
     if is_connect(scan.spark):
-        scan = replace(scan, filters=filter_text(empty_frame(scan.spark, scan.schema), where))
+        scan = replace(scan, filters=later_filter_text(scan.spark, scan.schema, where))
     rows = scan.frame(contents).where(where)
     check_expressions(rows)
     return rows

@@ -192,7 +192,7 @@ def _as_text(value: SparkColumn, kind: T.DataType) -> tuple[SparkColumn, str]:
 
 def _is_foldable(spark: SparkSession, frame: DataFrame, sql: str) -> bool:
     if is_connect(spark):
-        return not any(token.text.lower() in _CHANGING for token in tokens(sql) if token.kind == "word")
+        return not any((token.identifier or "").lower() in _CHANGING for token in tokens(sql))
     plan: Any = frame._jdf
     expression = _unnamed(plan.queryExecution().analyzed())
     changing = java_class(spark, "org.apache.spark.sql.catalyst.trees.TreePattern").CURRENT_LIKE()

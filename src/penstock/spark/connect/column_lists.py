@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T  # noqa: N812
+
 from penstock.errors import InvalidError, UnsupportedError
-from penstock.spark.connect.sql_tokens import Token, parts, tokens
+from penstock.spark.connect.sessions import client_of
+from penstock.spark.connect.sql_tokens import Token, tokens
 
 _CONSTRAINTS = ("CONSTRAINT", "PRIMARY", "FOREIGN", "UNIQUE", "CHECK", "REFERENCES")
 _OPTIONS = ("NOT", "DEFAULT", "COMMENT", "GENERATED", *_CONSTRAINTS)
@@ -33,32 +37,50 @@ def read_columns(ddl: str, replace: Replace) -> list[ColumnText]:
         InvalidError: It is no list of columns.
         UnsupportedError: It has constraints or generated columns.
     """
-    return [_Reader(ddl, part, replace).column() for part in parts(tokens(ddl), ",")]
+    reader = _Reader(ddl, tokens(ddl), replace)
+    columns = [reader.column()]
+    while reader.goes_on():
+        columns.append(reader.column())
+    return columns
+
+
+def parse_types(spark: SparkSession, ddl: str) -> T.DataType:
+    """The names and types of a list, parsed by the server by the settings of the session."""
+    parsed: T.DataType = client_of(spark)._analyze(method="ddl_parse", ddl_string=ddl).parsed
+    return parsed
 
 
 @dataclass
 class _Reader:
-    """Reads one column, token by token."""
+    """Reads columns, token by token."""
 
     text: str
     tokens: Sequence[Token]
     replace: Replace
     place: int = 0
 
+    def goes_on(self) -> bool:
+        """Whether there is another column, behind a comma."""
+        if self.place == len(self.tokens):
+            return False
+        self.place += 1
+        return True
+
     def column(self) -> ColumnText:
-        if len(self.tokens) > 1 and self.tokens[0].keyword in _CONSTRAINTS and self._is_constraint():
+        """The next column."""
+        if self._is_constraint():
             raise UnsupportedError(f"{self.text!r} has a constraint; of those, DuckLake has NOT NULL only")
         name = self._taken()
         if name.identifier is None:
             raise InvalidError(f"{self.text!r} is not a list of columns: {name.text!r} is no name")
         ddl, not_null, comment, default = f"{name.text} {self._type(())}", "", "", None
-        while self.place < len(self.tokens):
+        while self.place < len(self.tokens) and self.tokens[self.place].text != ",":
             match self._taken().keyword:
                 case "NOT" if self._next == "NULL":
                     self.place += 1
                     not_null = " NOT NULL"
                 case "COMMENT" if not comment:
-                    comment = f" COMMENT {self._taken().text}"
+                    comment = f" COMMENT {self._literal()}"
                 case "DEFAULT" if default is None:
                     default = self._default()
                 case "GENERATED":
@@ -70,8 +92,19 @@ class _Reader:
         return ColumnText(ddl + not_null + comment, default)
 
     def _is_constraint(self) -> bool:
-        """Whether it is no column of that name: those have a type behind it, and no more."""
-        return self.tokens[1].text == "(" or self.tokens[1].keyword == "KEY" or len(self.tokens) > 3
+        """Whether it is no column, which may have such a name too."""
+        words = [token.text.upper() for token in self.tokens[self.place : self.place + 3]]
+        match words:
+            case ["CHECK" | "UNIQUE", "(", *_] | ["PRIMARY" | "FOREIGN", "KEY", *_]:
+                return True
+            case ["CONSTRAINT", _, last]:
+                return last in _CONSTRAINTS
+        return False
+
+    def _literal(self) -> str:
+        """A text, which may be a raw one."""
+        text = self._taken().text
+        return text + self._taken().text if text.upper() == "R" else text
 
     @property
     def _next(self) -> str:
@@ -130,7 +163,7 @@ class _Reader:
             following = self.tokens[self.place + 1].text.upper() if self.place + 1 < len(self.tokens) else ""
             ends = token.keyword == "COMMENT" or (token.keyword == "NOT" and following == "NULL")
             after_is = self.place > start and self.tokens[self.place - 1].keyword == "IS"
-            if not depth and ((ends and not after_is) or token.keyword in ("GENERATED", *_CONSTRAINTS)):
+            if not depth and ((ends and not after_is) or token.text == "," or token.keyword == "GENERATED"):
                 break
             depth += (token.text == "(") - (token.text == ")")
             self.place += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from penstock.spark.connect.sessions import client_of
 from penstock.spark.connect.sql_predicates import UNKNOWN, Constant, Tree, compared, read_predicate
-from penstock.spark.connect.sql_tokens import path_of, tokens
 
 _COMPARISONS = ("=", "==", "<=>", "<", "<=", ">", ">=", "!=", "<>")
 _CONSTANTS = {
@@ -18,6 +18,8 @@ _CONSTANTS = {
     "double": "double", "string": "text", "date": "date", "timestamp": "timestamp", "timestamp_ntz": "timestamp_ntz",
 }  # fmt: skip
 _DEEPEST = 50
+_PART = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
+_PATH = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
 
 
 def tree_of(spark: SparkSession, column: SparkColumn) -> Tree:
@@ -33,8 +35,7 @@ def _tree(message: Any, depth: int) -> Tree:
         case "expression_string":
             return read_predicate(message.expression_string.expression)
         case "unresolved_attribute":
-            path = path_of(tokens(message.unresolved_attribute.unparsed_identifier))
-            return ["name", *path] if path else UNKNOWN
+            return _name(message.unresolved_attribute.unparsed_identifier)
         case "literal":
             return _constant(message.literal)
         case "alias":
@@ -43,6 +44,14 @@ def _tree(message: Any, depth: int) -> Tree:
             call = message.unresolved_function
             return _call(call.function_name.lower(), [_tree(each, depth + 1) for each in call.arguments])
     return UNKNOWN
+
+
+def _name(text: str) -> Tree:
+    """A column by its name, as Spark splits it: at dots outside of backticks, where all else is part of the name."""
+    if not _PATH.fullmatch(text):
+        return UNKNOWN
+    parts = [match[0] for match in _PART.finditer(text)]
+    return ["name", *(part[1:-1].replace("``", "`") if part[0] == "`" else part for part in parts)]
 
 
 def _constant(literal: Any) -> Tree:

@@ -51,6 +51,8 @@ class FileList:
 def parquet_rows(spark: SparkSession, files: FileList, schema: T.StructType, options: Mapping[str, str]) -> DataFrame:
     """The rows of Parquet files; each file brings its values of the constant columns."""
     paths = [path for path, _ in files.files]
+    if len(files.constants):  # a file that is there twice is read once, and finds the constants of both
+        paths = list(dict.fromkeys(paths))
     if not paths:
         return empty_frame(spark, T.StructType([*schema.fields, *files.constants.fields]))
     for path in paths:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -11,6 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.errors import UnsupportedError
 
+_PLAN_ID = "_root_plan_id"  # from Spark 4.2 on
 _ESCAPED = "spark.sql.parser.escapedStringLiterals"
 
 
@@ -22,6 +24,14 @@ def arrow_frame(spark: SparkSession, rows: pa.Table, schema: T.StructType) -> Da
 def empty_frame(spark: SparkSession, schema: T.StructType) -> DataFrame:
     """A DataFrame without rows."""
     return spark.createDataFrame([], schema)
+
+
+def standing_for(kept: DataFrame, source: DataFrame) -> DataFrame:
+    """Rows that are kept, as those that they are of: columns of these, `source["id"]`, are found in them."""
+    frames: tuple[Any, Any] = kept, source
+    plan, meant = (frame._plan for frame in frames)
+    setattr(plan, _PLAN_ID if hasattr(plan, _PLAN_ID) else "_plan_id", meant._plan_id)
+    return kept
 
 
 def check_escapes(spark: SparkSession, texts: Iterable[str]) -> None:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import Column as SparkColumn
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.predicates.calendar import DAY
@@ -23,6 +23,7 @@ from penstock.spark.connect.sql_predicates import UNKNOWN, Constant, Tree, days_
 from penstock.spark.versions import session_time_zone
 
 _TARGET = "target"  # by which statements know the rows of their table
+_ANY_ZONE = ""  # of which nothing is known
 _JOINTS = ("and", "or", "not")
 _COMPARISONS = ("=", "<=>", "<", "<=", ">", ">=")
 _LONG_DIGITS, _MOST_DIGITS = 20, 38
@@ -32,9 +33,14 @@ Pair = tuple[Node, Node]  # what is compared, with the casts that Spark puts in
 
 
 def filter_text(frame: DataFrame, predicate: SparkColumn) -> str:
-    """What a predicate says of the rows of a frame, as filters."""
-    known = _Columns(frame.schema, lambda: session_time_zone(frame.sparkSession))
+    """What a predicate of a statement says of the rows of a frame, as filters; `target` may name them."""
+    known = _Columns(frame.schema, lambda: session_time_zone(frame.sparkSession), by_name=True)
     return json.dumps([known.filter(tree_of(frame.sparkSession, predicate))])
+
+
+def later_filter_text(spark: SparkSession, schema: T.StructType, predicate: SparkColumn) -> str:
+    """The same of a predicate over rows without a name that is run later, in whichever time zone there is then."""
+    return json.dumps([_Columns(schema, lambda: _ANY_ZONE).filter(tree_of(spark, predicate))])
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,7 @@ class _Columns:
 
     schema: T.StructType
     time_zone: Callable[[], str]
+    by_name: bool = False  # whether a path may begin with what statements call the rows
 
     def filter(self, tree: Tree) -> Node:
         match tree:
@@ -107,9 +114,13 @@ class _Columns:
 
     def find(self, path: Sequence[str]) -> tuple[Node, T.DataType] | None:
         """A column or field, under its own names, and its type; None where a name could mean two things, or nothing."""
-        at_top = [field.name.lower() for field in self.schema.fields]
-        if path[0].lower() == _TARGET and _TARGET not in at_top:
-            path = path[1:]
+        if self.by_name and path[0].lower() == _TARGET:
+            found = self._at(path[1:])  # as Spark does it: a field of a column of that name comes second
+            if found is not None:
+                return found
+        return self._at(path)
+
+    def _at(self, path: Sequence[str]) -> tuple[Node, T.DataType] | None:
         kind: T.DataType = self.schema
         names: list[str] = []
         for name in path:

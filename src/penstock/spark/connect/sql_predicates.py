@@ -36,10 +36,15 @@ class Constant(NamedTuple):
 
 
 def read_predicate(text: str) -> Tree:
-    """The tree of a predicate. One with comments is not read: those have rules of their own."""
-    if "--" in text or "/*" in text:
+    """The tree of a predicate.
+
+    Those with comments, with variables of the session (`${x}`) and with a CASE are not read: they have rules of their
+    own, and END may be the name of a column too.
+    """
+    if any(sign in text for sign in ("--", "/*", "${")):
         return UNKNOWN
-    return _tree(tokens(text), 0)
+    found = tokens(text)
+    return UNKNOWN if any(token.keyword in ("CASE", "END") for token in found) else _tree(found, 0)
 
 
 def _tree(found: list[Token], depth: int) -> Tree:
@@ -73,11 +78,11 @@ def _closing(found: Sequence[Token]) -> int | None:
 
 
 def _split(found: Sequence[Token], word: str) -> list[list[Token]]:
-    """The parts between words that stand in no brackets or CASE; the AND of a BETWEEN is none."""
+    """The parts between words that stand in no brackets; the AND of a BETWEEN is none."""
     pieces: list[list[Token]] = [[]]
     depth, between = 0, 0
     for token in found:
-        depth += (token.text == "(" or token.keyword == "CASE") - (token.text == ")" or token.keyword == "END")
+        depth += (token.text == "(") - (token.text == ")")
         between += token.keyword == "BETWEEN" and not depth
         if token.keyword == word and not depth and not (word == "AND" and between):
             pieces.append([])

@@ -17,7 +17,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_OPEN, _CLOSE = ("(", "<", "["), (")", ">", "]")
+_OPEN, _CLOSE = ("(", "["), (")", "]")
 
 
 class Token(NamedTuple):
