@@ -60,7 +60,9 @@ spark.sparkContext.setLogLevel("OFF")
 with penstock.attach(plain, spark=spark) as lake:
     table, before = lake.table("t"), lake.current_snapshot()
     print("READ", table.read().count(), table.read().selectExpr("sum(id)").first()[0], lake.table("e").read().count())
-    for statement in (lambda: table.append(spark.range(10)), lambda: table.delete("id = 5"), table.rewrite_data_files):
+    for statement in (
+        lambda: table.append(spark.range(10)), lambda: table.update({"id": "id + 1"}, "id = 5"), table.rewrite_data_files
+    ):
         try:
             statement()
         except penstock.PenstockError as error:
