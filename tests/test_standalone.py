@@ -61,7 +61,9 @@ with penstock.attach(plain, spark=spark) as lake:
     table, before = lake.table("t"), lake.current_snapshot()
     print("READ", table.read().count(), table.read().selectExpr("sum(id)").first()[0], lake.table("e").read().count())
     for statement in (
-        lambda: table.append(spark.range(10)), lambda: table.update({"id": "id + 1"}, "id = 5"), table.rewrite_data_files
+        lambda: table.append(spark.range(10)),
+        lambda: table.update({"id": "id + 1"}, "id = 5"),
+        table.rewrite_data_files,
     ):
         try:
             statement()

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import UnsupportedError
 from penstock.spark.azure_packages import HOW_TO_ADD as AZURE_WAY
 from penstock.spark.azure_packages import azure_packages
-from penstock.spark.connect.sessions import is_connect, prepare_connect, refuse_client, refuse_on_connect
+from penstock.spark.connect.sessions import check_client, is_connect, refuse_client, refuse_on_connect
 from penstock.spark.contexts import running_context
 from penstock.spark.jvm import install_rules
 from penstock.spark.releases import check_session, required_settings
@@ -98,13 +98,15 @@ def prepare(spark: SparkSession | None, *, connect: bool = False) -> SparkSessio
     """
     chosen = spark or _running() or session()
     if connect and is_connect(chosen):
-        return prepare_connect(chosen)
-    refuse_on_connect(chosen, "this", "attach a DuckLake")
+        check_client()
+    else:
+        refuse_on_connect(chosen, "this", "attach a DuckLake")
     check_session(chosen.version)
     for key, value in required_settings(chosen.version).items():
         if chosen.conf.get(key, None) != value:
             chosen.conf.set(key, value)
-    install_rules(chosen)
+    if not is_connect(chosen):
+        install_rules(chosen)
     return chosen
 
 

@@ -1,11 +1,10 @@
-"""Tells Spark Connect sessions from classic ones, and prepares them."""
+"""Tells Spark Connect sessions from classic ones."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import UnsupportedError
-from penstock.spark.releases import check_session, required_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,13 +17,8 @@ def is_connect(of: SparkSession | DataFrame | Column) -> bool:
     return type(of).__module__.startswith(_PACKAGE)
 
 
-def prepare_connect(spark: SparkSession) -> SparkSession:
-    """Make a Spark Connect session ready: with what can be set at run time set.
-
-    Raises:
-        UnsupportedError: Its server is of another version of Spark, or this process runs classic sessions too, so that
-            `pyspark.sql.functions` makes columns of those.
-    """
+def check_client() -> None:
+    """Raise an UnsupportedError where `pyspark.sql.functions` makes columns of classic sessions, in this process."""
     from pyspark.sql.utils import is_remote
 
     if not is_remote():
@@ -32,11 +26,6 @@ def prepare_connect(spark: SparkSession) -> SparkSession:
             "this process has Spark Connect sessions beside classic ones, and PySpark's functions make columns for "
             "the classic ones; use a process of its own, with SparkSession.builder.remote(...)"
         )
-    check_session(spark.version)
-    for key, value in required_settings(spark.version).items():
-        if spark.conf.get(key, None) != value:
-            spark.conf.set(key, value)
-    return spark
 
 
 def refuse_on_connect(spark: SparkSession, what: str, instead: str) -> None:
