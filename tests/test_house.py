@@ -133,7 +133,7 @@ def needed(name: str) -> set[str]:
     found: set[str] = set()
     waiting = [name]
     while waiting:
-        for other in IMPORTS.get(waiting.pop(), ()) - found - {"penstock"}:
+        for other in IMPORTS.get(waiting.pop(), set()) - found - {"penstock"}:
             found.add(other)
             waiting.append(other)
     return found

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from penstock.ducklake.catalog.objects import column_comments, column_versions, columns_at
 from penstock.ducklake.inspection.live_files import shown_files
+from penstock.ducklake.model.column_defaults import has_default
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.transaction import Shown
 from penstock.schema.columns import Column
@@ -51,7 +52,7 @@ class _Known:
             column.name,
             str(column.type),
             column.nulls_allowed,
-            column.default_value,
+            column.default_value if has_default(column) else None,
             self.comments.get(column.id),
             *self.statistics.get(column.id, (None, None, None, None)),
             self.bytes.get(column.id),
