@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -53,11 +52,11 @@ from penstock.spark.job_progress import job_progress
 from penstock.spark.stores import prepare_other_store
 from penstock.spark.task_rows import rows_in_tasks
 from penstock.spark.workers import map_in_workers
+from penstock.storage.log_lines import log_retry
 from penstock.storage.parquet.names import new_write_id
 
 _T = TypeVar("_T")
 _ATTEMPTS = 5  # plans that other writers may spoil
-_log = logging.getLogger("penstock")
 Compacted = tuple[str, str, int, int]  # schema, table, files processed, files created
 
 
@@ -83,16 +82,17 @@ class Compaction:
 
 def compact(attachment: Attachment, way: Compaction, table: TableInfo, where: str | None) -> list[Compacted]:
     """Compact one table in a transaction of its own."""
-    return repeated(way.verb, table, lambda: _compact(attachment, way, table, where))
+    return repeated(attachment, way.verb, table, lambda: _compact(attachment, way, table, where))
 
 
-def repeated(verb: str, table: TableInfo, attempt: Callable[[], _T]) -> _T:
+def repeated(attachment: Attachment, verb: str, table: TableInfo, attempt: Callable[[], _T]) -> _T:
     """Try the compaction of a table. Other writers may spoil it: then what is left is planned again."""
-    for _ in range(_ATTEMPTS - 1):
+    for number in range(2, _ATTEMPTS + 1):
         try:
             return attempt()
         except ConflictError as error:
-            _log.info("%s of %s is planned again: %s", verb, table.full_name, error)
+            reason = f"{verb} of {table.full_name} is planned again: {error}"
+            log_retry(str(attachment.catalog.database.location), reason, number, 0)
     return attempt()
 
 

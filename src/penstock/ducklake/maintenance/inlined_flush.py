@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,7 +39,6 @@ from penstock.partitioning import PartitionSpec, directory_names
 from penstock.storage.parquet.names import new_write_id
 
 _VERB = "flush_inlined_data"
-_log = logging.getLogger("penstock")
 FlushedTable = tuple[str, str, int]  # schema, table, rows
 
 
@@ -48,7 +46,7 @@ def flush_inlined_data(attachment: Attachment, tables: Sequence[TableInfo]) -> l
     """Flush tables, each in a transaction of its own. Returns a line for each that had rows."""
     found = []
     for table in tables:
-        rows = repeated(_VERB, table, lambda table=table: _flush(attachment, table))  # type: ignore[misc]
+        rows = repeated(attachment, _VERB, table, lambda table=table: _flush(attachment, table))  # type: ignore[misc]
         if rows:
             found.append((table.schema.name, table.name, rows))
     return found
