@@ -536,8 +536,8 @@ def test_a_terminal_is_told_how_far_a_merge_is(
     with attached(file_catalog, spark) as lake:
         lake.merge_adjacent_files()
     shown = terminal.getvalue()
-    assert re.search(r"merge_adjacent_files main\.t: +\d+%\|.*\| \d/6 \[.*, [\d,]+ of [\d,]+ rows\]", shown)
-    assert re.search(r"merge_adjacent_files main\.t: 100%\|#+\| 6/6 \[", shown)
+    assert re.search(r"merge_adjacent_files main\.t: +\d+%\|.*\| \d/6 files \[.*, [\d,]+ of [\d,]+ rows\]", shown)
+    assert re.search(r"merge_adjacent_files main\.t: 100%\|#+\| 6/6 files \[", shown)
 
 
 @pytest.mark.parametrize("kind", ["postgres", "mysql"])

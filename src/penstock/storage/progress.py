@@ -11,10 +11,11 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
-from penstock.storage.log_lines import one_line
+from penstock.texts import one_line
 
 SILENT_SECONDS = 3.0
 _PAUSE = 0.2  # seconds between two drawings
+_FORMAT = "{l_bar}{bar}| {n_fmt}/{total_fmt} %s [{elapsed}<{remaining}{postfix}]"
 _COLUMNS = 100  # of a terminal that does not tell
 _VARIABLE, _OFF = "PENSTOCK_PROGRESS", ("0", "false", "no", "off")
 _title: ContextVar[str | None] = ContextVar("penstock_progress_title", default=None)
@@ -132,7 +133,7 @@ class ProgressBar:
 
         size = {"dynamic_ncols": True} if _has_size() else {"ncols": _COLUMNS}
         # With a delay it is first shown as we put it, not before that with nothing done.
-        bar: Any = tqdm(desc=self.title, total=self.total, unit=f" {self.unit}", delay=0.001, **size)
+        bar: Any = tqdm(desc=self.title, total=self.total, bar_format=_FORMAT % self.unit, delay=0.001, **size)
         bar.start_t = self._began
         return bar
 

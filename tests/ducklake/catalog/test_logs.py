@@ -16,7 +16,7 @@ from penstock.ducklake.catalog.databases import ConnectOptions, Database, connec
 from penstock.ducklake.catalog.databases.base import CommitInDoubtError
 from penstock.ducklake.catalog.location import Location, parse_location
 from penstock.errors import CatalogError
-from penstock.storage import log_lines
+from penstock.storage import commit_log
 from support.catalogs import Catalog, MySQLCatalog, PostgresCatalog
 from support.writers import Writer
 
@@ -85,7 +85,7 @@ def test_nothing_is_made_for_a_log_that_is_off(database: Database, monkeypatch: 
         raise AssertionError(given)
 
     for module, name in (
-        (statement_log, "_logged"), (statement_log, "redact"), (log_lines, "one_line"), (Location, "__str__"),
+        (statement_log, "_logged"), (statement_log, "redact"), (commit_log, "one_line"), (Location, "__str__"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, refused)
     with database.transaction():

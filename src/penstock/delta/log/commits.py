@@ -24,8 +24,8 @@ from penstock.delta.log.conflicts import CommitIntent, ReadSet, conflicts, nothi
 from penstock.delta.log.snapshot import LogSnapshot
 from penstock.delta.log.table_log import TableLog
 from penstock.errors import ConflictError, InvalidError, NotFoundError
+from penstock.storage.commit_log import log_commit, log_retry
 from penstock.storage.filesystems import create_file, make_directory
-from penstock.storage.log_lines import log_commit, log_retry
 from penstock.version import __version__
 
 _A = TypeVar("_A", Protocol, Metadata)

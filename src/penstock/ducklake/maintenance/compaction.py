@@ -52,7 +52,7 @@ from penstock.spark.job_progress import Work
 from penstock.spark.stores import prepare_other_store
 from penstock.spark.task_rows import rows_in_tasks
 from penstock.spark.workers import map_in_workers
-from penstock.storage.log_lines import log_retry
+from penstock.storage.commit_log import log_retry
 from penstock.storage.parquet.names import new_write_id
 from penstock.storage.progress import titled
 

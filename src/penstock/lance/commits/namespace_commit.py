@@ -24,7 +24,7 @@ from penstock.lance.format.definition import NamespaceDefinition
 from penstock.lance.format.leaves import Leaf, leaf_from_entry, missing_leaf_error
 from penstock.lance.format.manifest import READ_VERSION, Manifest, ManifestEntry, ManifestState
 from penstock.lance.format.object_ids import join_object_id, object_id_parts
-from penstock.storage.log_lines import log_commit
+from penstock.storage.commit_log import log_commit
 
 if TYPE_CHECKING:
     from lance import LanceDataset

@@ -36,7 +36,7 @@ from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.model.snapshot_changes import SnapshotChange, parse_changes, render_changes
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import ConflictError, InvalidError
-from penstock.storage.log_lines import log_retry
+from penstock.storage.commit_log import log_retry
 
 _COLUMNS = "ducklake_column"
 _DATA_CHANGES = (*INSERTED, *DELETED, *COMPACTED)

@@ -8,7 +8,7 @@ from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.model.snapshot_changes import SnapshotChange, parse_changes, quoted_parts
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import PenstockError
-from penstock.storage.log_lines import log_commit, logs_commits
+from penstock.storage.commit_log import log_commit, logs_commits
 
 _NAMES = """SELECT t.table_id, s.schema_name, t.table_name FROM ducklake_table t JOIN ducklake_schema s
             ON s.schema_id = t.schema_id WHERE t.table_id IN ({ids}) ORDER BY t.begin_snapshot, s.begin_snapshot"""

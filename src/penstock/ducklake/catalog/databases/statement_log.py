@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from penstock.ducklake.catalog.location import Location, redact
-from penstock.storage.log_lines import one_line
+from penstock.texts import one_line
 
 _log = logging.getLogger("penstock.catalog")
 _NOT_LOGGED: AbstractContextManager[None] = nullcontext()

@@ -1,19 +1,13 @@
-"""Logs what writers commit, whatever the format, and makes lines of texts that nobody has looked at."""
+"""Logs what writers commit, whatever the format, and when they try again."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
 
+from penstock.texts import one_line
+
 _commits = logging.getLogger("penstock.commit")
-
-
-def one_line(text: str) -> str:
-    """A text as one line that can be printed: names may hold line ends, and what moves a terminal's cursor."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in " ".join(text.split())
-    )
 
 
 def logs_commits() -> bool:
