@@ -14,7 +14,7 @@ import penstock
 SOURCE = Path(penstock.__file__).parent
 FORMATS = ("ducklake", "lance", "delta")
 # A package may import those before it, and itself.
-SHARED = ("version", "errors", "schema", "predicates", "partitioning", "storage", "spark")
+SHARED = ("version", "errors", "texts", "markup", "schema", "predicates", "partitioning", "storage", "spark")
 ROOMS = {
     "ducklake": (
         "model", "files", "catalog", "transaction", "inspection", "attachment", "reading", "writing", "changing",
@@ -26,7 +26,7 @@ ROOMS = {
 # Ways in, which only the public face knows of.
 DOORS = ("sql",)
 FACE = ("attaching", "format_lakes", "lake", "lake_session")
-PURE = ("version", "errors", "schema", "predicates", "partitioning")
+PURE = ("version", "errors", "texts", "markup", "schema", "predicates", "partitioning")
 SPARKLESS = ("model", "files", "catalog", "transaction", "inspection")  # rooms of ducklake, which start no JVM
 ENGINES = ("pyspark", "py4j", "duckdb", "sqlite3", "psycopg", "pymysql", "lance", "deltalake")
 MOST_LINES = 450

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.spark.azure_packages import azure_packages
     from penstock.spark.s3_packages import s3_packages
     from penstock.spark.shipping import ship
+    from penstock.storage.progress import show_progress
     from penstock.version import __version__
 
 _HOMES = {
@@ -49,6 +50,7 @@ _HOMES = {
     "spark.azure_packages": ("azure_packages",),
     "spark.s3_packages": ("s3_packages",),
     "spark.shipping": ("ship",),
+    "storage.progress": ("show_progress",),
     "version": ("__version__",),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -78,6 +80,7 @@ __all__ = [
     "s3_packages",
     "session",
     "ship",
+    "show_progress",
 ]
 
 

@@ -18,6 +18,7 @@ from penstock.ducklake.changing.target_table import target_table
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import InvalidError
 from penstock.spark.expressions import as_column
+from penstock.storage.progress import titled
 
 Expression = str | SparkColumn
 
@@ -127,7 +128,7 @@ class Merge:
         """
         if not self.clauses:
             raise InvalidError(f"the merge into {self.name} has no clause; add one, such as when_matched_update()")
-        with self._attachment.statement() as transaction:
+        with titled(f"merge {self.schema_name}.{self.name}"), self._attachment.statement() as transaction:
             shown = transaction.shown()
             info = find_table(shown.database, shown.at, shown.data_path, self.schema_name, self.name)
             table = target_table(self._attachment, transaction, info)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -28,6 +29,7 @@ from penstock.ducklake.writing.write_target import WriteTarget, target_of, write
 from penstock.errors import InvalidError
 from penstock.spark.expressions import as_column
 from penstock.spark.write_job import Distribution
+from penstock.storage.progress import titled
 
 # A list of tuples, dicts or dataclasses is an Iterable; so are frames of other libraries.
 Rows: TypeAlias = DataFrame | pa.Table | pa.RecordBatch | Iterable[Any]
@@ -67,7 +69,7 @@ class Table(TableMaintenance):
             InvalidError: Columns or values do not fit the table's, or a NULL is where none may be.
             UnsupportedError: Spark cannot compute a default, or write a type.
         """
-        with self._attachment.statement() as transaction:
+        with self._writing("append") as transaction:
             self._insert(transaction, df, by_name, distribution)
         return transaction.snapshot
 
@@ -156,7 +158,7 @@ class Table(TableMaintenance):
             InvalidError: Columns or values do not fit the table's, or a NULL is where none may be.
             UnsupportedError: Spark cannot compute a default, or write a type.
         """
-        with self._attachment.statement() as transaction:
+        with self._writing("overwrite") as transaction:
             self._remove(transaction, where)
             self._insert(transaction, df, by_name, distribution)
         return transaction.snapshot
@@ -180,7 +182,7 @@ class Table(TableMaintenance):
             InvalidError: Columns or values do not fit the table's, or a NULL is where none may be.
             UnsupportedError: Spark cannot compute a default, or write a type.
         """
-        with self._attachment.statement() as transaction:
+        with self._writing("overwrite_partitions") as transaction:
             table = target_table(self._attachment, transaction, self._info(transaction.shown()))
             overwritten_partitions.overwrite_partitions(
                 transaction, table, df, by_name=by_name, distribution=distribution
@@ -197,7 +199,7 @@ class Table(TableMaintenance):
         Returns:
             The snapshot; inside a transaction, None.
         """
-        with self._attachment.statement() as transaction:
+        with self._writing("delete") as transaction:
             self._remove(transaction, where)
         return transaction.snapshot
 
@@ -222,7 +224,7 @@ class Table(TableMaintenance):
         """
         if not values:
             raise InvalidError(f"nothing to set in {self.schema_name}.{self.name}; give a value for a column")
-        with self._attachment.statement() as transaction:
+        with self._writing("update") as transaction:
             table = target_table(self._attachment, transaction, self._info(transaction.shown()))
             condition = None if where is None else as_column(where)
             updates.update(transaction, table, as_columns(values), condition)
@@ -385,6 +387,12 @@ class Table(TableMaintenance):
             definitions.rename_table(transaction, info, name)
             table_evolution.reshape(transaction, info, inlines)
         return Table(self._attachment, self.schema_name, name)
+
+    @contextmanager
+    def _writing(self, verb: str) -> Iterator[Transaction]:
+        """A statement that may take long, under the name that its progress is shown by."""
+        with titled(f"{verb} {self.schema_name}.{self.name}"), self._attachment.statement() as transaction:
+            yield transaction
 
     def _insert(self, transaction: Transaction, rows: Rows, by_name: bool, distribution: Distribution) -> None:
         target = self._target(transaction)

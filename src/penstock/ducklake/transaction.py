@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from penstock.ducklake.catalog.commits.commit import CommitInfo, RetryPolicy, commit
+from penstock.ducklake.catalog.commits.commit_log import log_snapshot
 from penstock.ducklake.catalog.commits.interrupted_commits import commit_failed, commit_in_doubt, is_committed
 from penstock.ducklake.catalog.commits.staged_database import StagedDatabase
 from penstock.ducklake.catalog.commits.staging import Staging
@@ -131,6 +132,8 @@ class Transaction:
             if self.snapshot is None or not isinstance(error, Exception):
                 raise
             snapshot = self.snapshot
+        if snapshot is not self.staging.base:
+            log_snapshot(self.catalog.database, snapshot)
         delete_all(self.staging.unused_files())
         return snapshot
 

@@ -20,6 +20,8 @@ from penstock.spark.column_assignment import MISFIT_MARKER
 from penstock.spark.connect.jobs import tagged_job
 from penstock.spark.connect.sessions import is_connect
 from penstock.spark.java_errors import Py4JError, Py4JJavaError
+from penstock.spark.job_progress import Work, job_progress
+from penstock.spark.job_status import are_running, stages_of
 from penstock.spark.jvm import session_tag
 from penstock.spark.workers import other_python
 from penstock.storage.parquet import delete_written
@@ -30,6 +32,7 @@ _DENIED = re.compile(
     r"^(?:OSError|PermissionError): (.*(?:ACCESS_DENIED|AccessDenied).*?)(?: SQLSTATE: \w+)?$", re.MULTILINE
 )
 _LOST = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block \w+ not found")
+_UNKNOWN = Work()
 _LONGEST_WAIT = 30.0  # seconds, for tasks that are being killed
 _LONGEST_WAIT_FOR_NEWS = 5.0  # seconds, for what Spark tells its listeners
 
@@ -38,7 +41,6 @@ _LONGEST_WAIT_FOR_NEWS = 5.0  # seconds, for what Spark tells its listeners
 class TaskFiles:
     """The files that a job reports, by their paths in its directory; None before it does."""
 
-    tag: str  # of the job
     reported: frozenset[str] | None = None
 
     def report(self, paths: Iterable[str]) -> None:
@@ -47,7 +49,9 @@ class TaskFiles:
 
 
 @contextmanager
-def file_writing_job(spark: SparkSession, directory: str | None, write_id: str) -> Iterator[TaskFiles]:
+def file_writing_job(
+    spark: SparkSession, directory: str | None, write_id: str, work: Work = _UNKNOWN
+) -> Iterator[TaskFiles]:
     """Delete the files of a job that fails: those of tasks that came through, and of those that are still at it.
 
     One that comes through leaves those that it reported: where a task was tried more than once, what the other attempts
@@ -56,8 +60,8 @@ def file_writing_job(spark: SparkSession, directory: str | None, write_id: str) 
     """
     began = time.time()
     try:
-        with interruptible_job(spark) as tag:
-            files = TaskFiles(tag)
+        with interruptible_job(spark, work) as tag:
+            files = TaskFiles()
             yield files
             if _tried_again(spark, tag, began):
                 _wait_for_tasks(spark, tag)
@@ -72,10 +76,10 @@ def file_writing_job(spark: SparkSession, directory: str | None, write_id: str) 
 
 
 @contextmanager
-def interruptible_job(spark: SparkSession) -> Iterator[str]:
+def interruptible_job(spark: SparkSession, work: Work = _UNKNOWN) -> Iterator[str]:
     """Run a job that is found by what interrupts its session, and that ends when it is left; gives its tag."""
     if is_connect(spark):
-        with original_errors(), tagged_job(spark) as tag:
+        with original_errors(), tagged_job(spark) as tag, job_progress(spark, tag, work):
             yield tag
         return
     context, tag = spark.sparkContext, f"penstock-{uuid4()}"
@@ -84,7 +88,7 @@ def interruptible_job(spark: SparkSession) -> Iterator[str]:
     for one in tags:
         context.addJobTag(one)
     try:
-        with original_errors():
+        with original_errors(), job_progress(spark, tag, work):
             yield tag
     except BaseException:
         with suppress(Py4JError):  # of a context that has stopped, and its tasks with it
@@ -107,12 +111,12 @@ def _tried_again(spark: SparkSession, tag: str, began: float) -> bool:
         return True
     tracker: Any = spark.sparkContext._jsc.sc().statusTracker()
     end = time.monotonic() + _LONGEST_WAIT_FOR_NEWS
-    while _are_running(tracker, tag):
+    while are_running(tracker, tag):
         if time.monotonic() > end:
             return True
         time.sleep(0.005)
     store: Any = spark.sparkContext._jsc.sc().statusStore()
-    for stage in _stages(tracker, tag):
+    for stage in stages_of(tracker, tag):
         told = store.lastStageAttempt(stage.stageId())
         if told.attemptId() or told.numFailedTasks() or told.numKilledTasks() or told.numActiveTasks():
             return True
@@ -140,27 +144,7 @@ def _wait_for_tasks(spark: SparkSession, tag: str) -> None:
     running = True
     while running and time.monotonic() < end:
         time.sleep(0.1)
-        running = _are_running(tracker, tag) or any(stage.numActiveTasks() for stage in _stages(tracker, tag))
-
-
-def tasks_done(spark: SparkSession, tag: str) -> tuple[int, int]:
-    """How many tasks of the jobs with a tag are done, and how many there are."""
-    stages = _stages(spark.sparkContext._jsc.sc().statusTracker(), tag)
-    return sum(stage.numCompletedTasks() for stage in stages), sum(stage.numTasks() for stage in stages)
-
-
-def _are_running(tracker: Any, tag: str) -> bool:
-    return any(job.status().toString() == "RUNNING" for job in _jobs(tracker, tag))
-
-
-def _jobs(tracker: Any, tag: str) -> list[Any]:
-    found = [tracker.getJobInfo(number) for number in tracker.getJobIdsForTag(tag)]
-    return [job.get() for job in found if job.isDefined()]
-
-
-def _stages(tracker: Any, tag: str) -> list[Any]:
-    found = [tracker.getStageInfo(number) for job in _jobs(tracker, tag) for number in job.stageIds()]
-    return [stage.get() for stage in found if stage.isDefined()]
+        running = are_running(tracker, tag) or any(stage.numActiveTasks() for stage in stages_of(tracker, tag))
 
 
 @contextmanager

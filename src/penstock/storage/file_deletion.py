@@ -22,10 +22,10 @@ def delete_all(paths: Collection[str]) -> list[bool]:
         return []
     left: dict[str, str] = {}
     once = dict.fromkeys(paths)
-    with ThreadPoolExecutor(_THREADS) as pool, progress("deleted", len(once)) as line:
+    with ThreadPoolExecutor(_THREADS) as pool, progress("delete files", len(once)) as bar:
         for batch, failures in pool.map(_delete, _batches(once)):
             left |= failures
-            line.advance(len(batch))
+            bar.advance(len(batch))
     for path, why in left.items():
         _log.warning("%s could not be deleted: %s", path, why)
     return [path not in left for path in paths]

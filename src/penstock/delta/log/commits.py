@@ -24,6 +24,7 @@ from penstock.delta.log.conflicts import CommitIntent, ReadSet, conflicts, nothi
 from penstock.delta.log.snapshot import LogSnapshot
 from penstock.delta.log.table_log import TableLog
 from penstock.errors import ConflictError, InvalidError, NotFoundError
+from penstock.storage.commit_log import log_commit, log_retry
 from penstock.storage.filesystems import create_file, make_directory
 from penstock.version import __version__
 
@@ -70,10 +71,12 @@ def commit(
     attempt.catch_up(log.listing().latest)
     if base is None:
         make_directory(log.directory)
-    for _ in range(retries + 1):
+    for number in range(retries + 1):
         content = attempt.content(_info(operation, parameters, metrics))
         if create_file(log.commit_path(attempt.version), content, single_writer=log.single_writer):
+            log_commit(log.path, attempt.version, operation, ())
             return Committed(attempt.version)
+        log_retry(log.path, f"another writer committed version {attempt.version} first", number + 2, 0)
         attempt.catch_up(attempt.version)
     raise ConflictError(
         f"Delta table {log.path} is too busy: other writers were first {retries + 1} times; run the write again"

@@ -28,10 +28,11 @@ from penstock.schema.columns import Column
 from penstock.schema.statistics import WrittenFile
 from penstock.spark.expressions import as_column, has_subquery
 from penstock.spark.file_tasks import file_writing_job
-from penstock.spark.job_progress import job_progress
+from penstock.spark.job_progress import Work
 from penstock.spark.workers import map_in_workers
 from penstock.storage.parquet import WritePlan, write_files
 from penstock.storage.parquet.schema import file_field
+from penstock.storage.progress import titled
 
 _RESULT = "told binary"
 _TASKS_A_CORE = 4
@@ -139,7 +140,8 @@ def compact(
     bins = file_bins(_chosen_files(scan, where), scan.schema, target)
     if not bins:
         return base.version
-    compacted = _run(scan, writer, bins)
+    with titled(f"compact {log.path}"):
+        compacted = _run(scan, writer, bins)
     removed = [bins[one.number].files[place] for one in compacted for place in one.taken]
     added = [writer.added(one.written, data_change=False) for one in compacted if one.written is not None]
     if not removed:
@@ -171,11 +173,8 @@ def _run(scan: FileScan, writer: FileWriter, bins: Sequence[FileBin]) -> list[Co
     cores = scan.spark.sparkContext.defaultParallelism
     rows = [(pickle.dumps(_task(scan, number, one)),) for number, one in enumerate(bins)]
     given = scan.spark.createDataFrame(rows, "bin binary").repartition(min(len(bins), _TASKS_A_CORE * cores))
-    sizes = [file.size for one in bins for file in one.files]
-    with (
-        file_writing_job(scan.spark, scan.root, job.plan.write_id) as files,
-        job_progress(scan.spark, files.tag, "compact:", len(sizes), sum(sizes)),
-    ):
+    work = Work(sum(len(one.files) for one in bins))
+    with file_writing_job(scan.spark, scan.root, job.plan.write_id, work) as files:
         told = map_in_workers(given, job, _RESULT).collect()
         compacted: list[CompactedBin] = [pickle.loads(row.told) for row in told]
         files.report(one.written.path for one in compacted if one.written is not None)

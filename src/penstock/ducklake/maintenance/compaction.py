@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,15 +48,16 @@ from penstock.schema.statistics import WrittenFile
 from penstock.schema.types import Order
 from penstock.spark.cores import core_count
 from penstock.spark.file_tasks import file_writing_job
-from penstock.spark.job_progress import job_progress
+from penstock.spark.job_progress import Work
 from penstock.spark.stores import prepare_other_store
 from penstock.spark.task_rows import rows_in_tasks
 from penstock.spark.workers import map_in_workers
+from penstock.storage.commit_log import log_retry
 from penstock.storage.parquet.names import new_write_id
+from penstock.storage.progress import titled
 
 _T = TypeVar("_T")
 _ATTEMPTS = 5  # plans that other writers may spoil
-_log = logging.getLogger("penstock")
 Compacted = tuple[str, str, int, int]  # schema, table, files processed, files created
 
 
@@ -83,16 +83,18 @@ class Compaction:
 
 def compact(attachment: Attachment, way: Compaction, table: TableInfo, where: str | None) -> list[Compacted]:
     """Compact one table in a transaction of its own."""
-    return repeated(way.verb, table, lambda: _compact(attachment, way, table, where))
+    with titled(f"{way.verb} {table.full_name}"):
+        return repeated(attachment, way.verb, table, lambda: _compact(attachment, way, table, where))
 
 
-def repeated(verb: str, table: TableInfo, attempt: Callable[[], _T]) -> _T:
+def repeated(attachment: Attachment, verb: str, table: TableInfo, attempt: Callable[[], _T]) -> _T:
     """Try the compaction of a table. Other writers may spoil it: then what is left is planned again."""
-    for _ in range(_ATTEMPTS - 1):
+    for number in range(2, _ATTEMPTS + 1):
         try:
             return attempt()
         except ConflictError as error:
-            _log.info("%s of %s is planned again: %s", verb, table.full_name, error)
+            reason = f"{verb} of {table.full_name} is planned again: {error}"
+            log_retry(str(attachment.catalog.database.location), reason, number, 0)
     return attempt()
 
 
@@ -150,11 +152,8 @@ def _written(
     job = _job(work, way, threads=idle_threads(cores, len(bins)))
     packed = [(bytearray(pickle.dumps(each)),) for each in _file_bins(work, job, bins)]
     rows = rows_in_tasks(spark, packed, "bin binary", len(packed))
-    sources = [file.size for each in bins for file in each.files]
-    with (
-        file_writing_job(spark, info.path, job.write_id) as files,
-        job_progress(spark, files.tag, f"{way.verb}:", len(sources), sum(sources)),
-    ):
+    sources = [file.record_count for each in bins for file in each.files]
+    with file_writing_job(spark, info.path, job.write_id, Work(len(sources), sum(sources))) as files:
         results = map_in_workers(rows, job, RESULT).collect()
         written: dict[int, WrittenFile | None] = {row.bin: pickle.loads(row.file) for row in results}
         paths = [file.path for file in written.values() if file is not None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -38,9 +37,9 @@ from penstock.ducklake.writing.write_target import WriteTarget, partition_keys, 
 from penstock.errors import CatalogError
 from penstock.partitioning import PartitionSpec, directory_names
 from penstock.storage.parquet.names import new_write_id
+from penstock.storage.progress import titled
 
 _VERB = "flush_inlined_data"
-_log = logging.getLogger("penstock")
 FlushedTable = tuple[str, str, int]  # schema, table, rows
 
 
@@ -48,7 +47,8 @@ def flush_inlined_data(attachment: Attachment, tables: Sequence[TableInfo]) -> l
     """Flush tables, each in a transaction of its own. Returns a line for each that had rows."""
     found = []
     for table in tables:
-        rows = repeated(_VERB, table, lambda table=table: _flush(attachment, table))  # type: ignore[misc]
+        with titled(f"{_VERB} {table.full_name}"):
+            rows = repeated(attachment, _VERB, table, lambda table=table: _flush(attachment, table))  # type: ignore[misc]
         if rows:
             found.append((table.schema.name, table.name, rows))
     return found

@@ -24,6 +24,7 @@ from penstock.lance.format.definition import NamespaceDefinition
 from penstock.lance.format.leaves import Leaf, leaf_from_entry, missing_leaf_error
 from penstock.lance.format.manifest import READ_VERSION, Manifest, ManifestEntry, ManifestState
 from penstock.lance.format.object_ids import join_object_id, object_id_parts
+from penstock.storage.commit_log import log_commit
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -178,7 +179,9 @@ class NamespaceCommit:
             "penstock.operation": operation,
             "penstock.summary": json.dumps(summary),
         }
-        return self.lease.change_manifest(edit, properties)
+        version = self.lease.change_manifest(edit, properties)
+        log_commit(self.store.uri(""), version, operation, [self.name])
+        return version
 
     def roll_back(self) -> None:
         """Undo what was committed to leaves, and give the lease back. The next writer recovers what remains."""

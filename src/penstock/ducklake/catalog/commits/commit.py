@@ -36,6 +36,7 @@ from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.model.snapshot_changes import SnapshotChange, parse_changes, render_changes
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import ConflictError, InvalidError
+from penstock.storage.commit_log import log_retry
 
 _COLUMNS = "ducklake_column"
 _DATA_CHANGES = (*INSERTED, *DELETED, *COMPACTED)
@@ -78,7 +79,7 @@ def commit(database: Database, staging: Staging, info: CommitInfo, policy: Retry
 
     After any other error, and after an interrupt, `doubt.is_committed` tells.
     """
-    waits = policy.waits()
+    waits = enumerate(policy.waits(), start=2)
     while True:
         try:
             return _attempt(database, staging, info)
@@ -86,12 +87,13 @@ def commit(database: Database, staging: Staging, info: CommitInfo, policy: Retry
             if not (isinstance(error, _MovedError) or database.is_collision(error)):
                 raise
             staging.attempted = None
-            wait = next(waits, None)
+            attempt, wait = next(waits, (0, None))
             if wait is None:
                 raise ConflictError(
                     f"{database.location}: other writers committed first {policy.max_retry_count + 1} times in a row, "
                     "and nothing was committed; try again, or attach with a greater max_retry_count"
                 ) from error
+            log_retry(str(database.location), str(error), attempt, wait * 1000)
         sleep(wait)
 
 
@@ -108,7 +110,7 @@ def _attempt(database: Database, staging: Staging, info: CommitInfo) -> Snapshot
                 sources.check(database)
             committed_ids = _committed_ids(latest, staging)
             if prepared and prepared.committed_ids != committed_ids:
-                raise _MovedError
+                raise _MovedError("another writer committed while tables of inlined rows were made")
             made = prepared.targets if prepared else None
             staging.attempted = _write(database, staging, info, latest, committed_ids, made)
         return staging.attempted

@@ -128,10 +128,10 @@ class StagedDatabase(Database):
     def _is_collision(self, error: BaseException) -> bool:
         return self.inner.is_collision(error)
 
-    def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+    def _fetched(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
         return self.query(sql, parameters)
 
-    def _execute(self, sql: str, parameters: Sequence[Any]) -> None:
+    def _run(self, sql: str, parameters: Sequence[Any]) -> None:
         raise TypeError("staged rows are changed by Staging, not by statements")
 
     def _cursor(self, sql: str) -> AbstractContextManager[Any]:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 import duckdb
 import pyarrow as pa
 
+from penstock.ducklake.catalog.databases.statement_log import logged, logged_insertion
 from penstock.ducklake.catalog.dialects import Dialect
 from penstock.ducklake.catalog.location import Location
 from penstock.ducklake.catalog.remembered_answers import RememberedAnswers
@@ -100,7 +101,7 @@ class Database(ABC):
 
     def batches(self, sql: str, size: int) -> Iterator[list[Row]]:
         """The rows of a query, some at a time; until the last of them, nothing else may be asked."""
-        with self._opened(), self._explained(), self._cursor(sql) as cursor:
+        with self._opened(), self._explained(), logged(self.location, sql), self._cursor(sql) as cursor:
             while rows := cursor.fetchmany(size):
                 yield list(rows)
 
@@ -128,8 +129,9 @@ class Database(ABC):
         Values are int, float, str, bool, bytes, None or an aware datetime, uuids are str.
         """
         if rows:
-            with self._opened(), self._explained():
-                self._insert(self.identifier(table), [self.identifier(name) for name in columns], rows)
+            into, names = self.identifier(table), [self.identifier(name) for name in columns]
+            with self._opened(), self._explained(), logged_insertion(self.location, into, names):
+                self._insert(into, names, rows)
 
     @contextmanager
     def consistent(self) -> Iterator[None]:
@@ -286,11 +288,21 @@ class Database(ABC):
     @abstractmethod
     def _is_collision(self, error: BaseException) -> bool: ...
 
-    @abstractmethod
-    def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]: ...
+    def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+        with logged(self.location, sql):
+            return self._fetched(sql, parameters)
+
+    def _execute(self, sql: str, parameters: Sequence[Any]) -> None:
+        with logged(self.location, sql):
+            self._run(sql, parameters)
 
     @abstractmethod
-    def _execute(self, sql: str, parameters: Sequence[Any]) -> None: ...
+    def _fetched(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+        """All rows of a query."""
+
+    @abstractmethod
+    def _run(self, sql: str, parameters: Sequence[Any]) -> None:
+        """Run a statement that returns no rows."""
 
     @abstractmethod
     def _cursor(self, sql: str) -> AbstractContextManager[Any]:

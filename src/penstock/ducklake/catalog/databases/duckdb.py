@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from penstock.ducklake.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row, no_such_file
+from penstock.ducklake.catalog.databases.statement_log import logged
 from penstock.ducklake.catalog.dialects import DUCKDB
 from penstock.ducklake.catalog.location import Location
 from penstock.errors import AttachError
@@ -63,7 +64,7 @@ class DuckdbDatabase(Database):
             if _is_held_here(error):
                 raise AttachError(_held_here(location)) from None
             raise AttachError(f"{location} cannot be opened by DuckDB: {location.without_token(str(error))}") from None
-        self._connection.execute("SET TimeZone = 'UTC'")
+        self._execute("SET TimeZone = 'UTC'", ())
         if options.schema:
             self._use(options.schema, options.create)
 
@@ -71,10 +72,10 @@ class DuckdbDatabase(Database):
         try:
             known = "SELECT 1 FROM duckdb_schemas() WHERE database_name = current_database() AND schema_name = ?"
             if create and not self._query(known, [schema]):
-                self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.identifier(schema)}")
+                self._execute(f"CREATE SCHEMA IF NOT EXISTS {self.identifier(schema)}", ())
                 self._made_schema = schema
             within = f"{_ATTACHED}." if self.location.is_remote else ""
-            self._connection.execute(f"USE {within}{self.identifier(schema)}")
+            self._execute(f"USE {within}{self.identifier(schema)}", ())
         except duckdb.Error:
             self._connection.close()
             raise AttachError(
@@ -93,10 +94,10 @@ class DuckdbDatabase(Database):
                     raise
                 raise type(error)(shown) from None
 
-    def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+    def _fetched(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
         return self._connection.execute(sql, list(parameters)).fetchall()
 
-    def _execute(self, sql: str, parameters: Sequence[Any]) -> None:
+    def _run(self, sql: str, parameters: Sequence[Any]) -> None:
         self._connection.execute(sql, list(parameters))
 
     @contextmanager
@@ -115,7 +116,7 @@ class DuckdbDatabase(Database):
 
     def insert_arrow(self, sql: str, rows: pa.Table) -> None:
         """Run an INSERT whose SELECT is from `INSERTED`, which are the rows."""
-        with self._opened(), self._explained():
+        with self._opened(), self._explained(), logged(self.location, sql):
             self._insert_arrow(sql, rows)
 
     def _insert_arrow(self, sql: str, rows: pa.Table) -> None:
@@ -167,8 +168,9 @@ class DuckdbDatabase(Database):
     ) -> pa.Table:
         named = "".join(f", {self.identifier(column.name)} AS c{i}" for i, column in enumerate(columns))
         rows = f"SELECT row_id{named} FROM {self.identifier(table)} WHERE {where}"
-        with self._opened(), self._explained():
-            return self._connection.execute(f"SELECT {select} FROM ({rows})", list(parameters)).to_arrow_table()
+        sql = f"SELECT {select} FROM ({rows})"
+        with self._opened(), self._explained(), logged(self.location, sql):
+            return self._connection.execute(sql, list(parameters)).to_arrow_table()
 
     def inlined_text(
         self, table: str, columns: Sequence[InlinedColumn], where: str, parameters: Sequence[Any]

@@ -100,7 +100,7 @@ class MysqlDatabase(ServerDatabase):
             self._connection.close()
             raise AttachError(f"{self.location} cannot use the schema {schema!r}: {error}") from None
 
-    def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+    def _fetched(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
         with self._answered(), self._connection.cursor() as cursor:
             cursor.execute(percent_style(sql) if parameters else sql, tuple(parameters) or None)
             return list(cursor.fetchall())
@@ -121,8 +121,8 @@ class MysqlDatabase(ServerDatabase):
                 self._abandon()
             raise
 
-    def _execute(self, sql: str, parameters: Sequence[Any]) -> None:
-        self._query(sql, parameters)
+    def _run(self, sql: str, parameters: Sequence[Any]) -> None:
+        self._fetched(sql, parameters)
 
     def _insert(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         places = ", ".join(["%s"] * len(columns))

@@ -52,16 +52,16 @@ class PostgresDatabase(ServerDatabase):
             if self.options.schema:
                 self._use(self.options.schema, create)
             # Pruning tests `data_file_id NOT IN (...)`: with too little memory PostgreSQL compares pairs, not hashes.
-            self._connection.execute("SET work_mem = '256MB'")
-            self._connection.execute("SET jit = off")
-            self._connection.execute("SET TimeZone = 'UTC'")
-            self._connection.execute("SET IntervalStyle = 'postgres'")
+            self._execute("SET work_mem = '256MB'", ())
+            self._execute("SET jit = off", ())
+            self._execute("SET TimeZone = 'UTC'", ())
+            self._execute("SET IntervalStyle = 'postgres'", ())
             # The server may not know for long that a client is gone which held what others wait for.
             [(given,)] = self._query("SELECT current_setting('lock_timeout')", ())
             self._lock_timeout = given if given != "0" else f"{_LOCK_SECONDS}s"
             self._set_lock_wait(None)
             if self.options.read_only:
-                self._connection.execute("SET default_transaction_read_only = on")
+                self._execute("SET default_transaction_read_only = on", ())
             [(self._schema,)] = self._query("SELECT current_schema()", ())
         except psycopg.Error as error:
             raise self._unreachable(error) from None
@@ -96,11 +96,11 @@ class PostgresDatabase(ServerDatabase):
             self._connection.close()
             raise AttachError(f"{self.location} cannot use the schema {schema!r}: {error}") from None
 
-    def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+    def _fetched(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
         text = percent_style(sql)
         return self._connection.execute(text, tuple(parameters)).fetchall()
 
-    def _execute(self, sql: str, parameters: Sequence[Any]) -> None:
+    def _run(self, sql: str, parameters: Sequence[Any]) -> None:
         self._connection.execute(percent_style(sql), tuple(parameters))
 
     @contextmanager

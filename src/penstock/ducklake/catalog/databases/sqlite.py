@@ -61,18 +61,18 @@ class SqliteDatabase(Database):
             self._connection = sqlite3.connect(
                 uri, uri=True, timeout=_BUSY_TIMEOUT_SECONDS, check_same_thread=False, isolation_level=None
             )
-            self._connection.execute("SELECT count(*) FROM sqlite_master")
+            self._query("SELECT count(*) FROM sqlite_master", ())
             # What a transaction writes stays in memory until it commits: readers are not shut out before that.
-            self._connection.execute("PRAGMA cache_spill = off")
+            self._execute("PRAGMA cache_spill = off", ())
         except sqlite3.Error as error:
             if self._folder is not None:
                 self._folder.cleanup()
             raise AttachError(f"{location} is not a DuckLake: SQLite cannot open the file ({error})") from None
 
-    def _query(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+    def _fetched(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
         return self._connection.execute(sql, tuple(parameters)).fetchall()
 
-    def _execute(self, sql: str, parameters: Sequence[Any]) -> None:
+    def _run(self, sql: str, parameters: Sequence[Any]) -> None:
         self._connection.execute(sql, tuple(parameters))
 
     @contextmanager
