@@ -18,7 +18,7 @@ SHARED = ("version", "errors", "schema", "predicates", "partitioning", "storage"
 ROOMS = {
     "ducklake": (
         "model", "files", "catalog", "transaction", "attachment", "reading", "writing", "changing", "maintenance",
-        "streaming",
+        "moving", "streaming",
     ),
     "lance": ("format", "commits", "reading", "writing", "namespace_maintenance", "namespace"),
     "delta": ("format", "log", "reading", "writing", "table"),

@@ -181,15 +181,9 @@ def create_macro(
     """Stage a new macro."""
     schema_name, macro_name = parse_table_name(name)
     _require_name(macro_name, "macro")
-    kinds = {item.type for item in implementations}
-    if not implementations or len(kinds) > 1 or not kinds <= {"scalar", "table"}:
-        raise InvalidError(f"macro {name} needs implementations that are all scalar or all table")
-    if len({len(item.parameters) for item in implementations}) < len(implementations):
-        raise InvalidError(f"macro {name} has two implementations with the same number of parameters; leave one out")
-    for item in implementations:
-        check_macro(name, item)
+    check_macro(name, implementations)
     schema = _schema(transaction, schema_name)
-    for existing in find_macros(transaction, name, kinds.pop()):
+    for existing in find_macros(transaction, name, implementations[0].type):
         if not replace:
             raise AlreadyExistsError(f"macro {name} already exists; choose another name, or pass replace=True")
         _drop_macro(transaction, existing)

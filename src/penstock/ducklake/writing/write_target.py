@@ -123,6 +123,11 @@ def plain_job(target: WriteTarget, distribution: Distribution, *, row_ids: bool 
     return WriteJob(_write_plan(target, sorting, row_ids=row_ids), keys, target.inlined_rows)
 
 
+def job_as_is(target: WriteTarget) -> WriteJob:
+    """Make the job that writes rows in the order and in the tasks that they come in."""
+    return WriteJob(_write_plan(target, Sorting()), partition_keys(target.spec, target.columns), target.inlined_rows)
+
+
 def _write_plan(target: WriteTarget, sorting: Sorting, sorted_by: int = 0, *, row_ids: bool = False) -> WritePlan:
     return WritePlan(
         columns=target.columns,
