@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from penstock.ducklake.files.name_matching import MatchingRules
 from penstock.ducklake.lake_definition import LakeDefinition
 from penstock.ducklake.moving.duckdb_import import Chosen, import_duckdb
+from penstock.ducklake.moving.file_tables import FileTable, create_table_from_files
 from penstock.ducklake.moving.import_report import REPORT
+from penstock.ducklake.table import Table
+from penstock.ducklake.writing.sort_order import parse_sort_key
 from penstock.spark.local_rows import local_frame
 
 
@@ -54,3 +58,50 @@ class LakeImport(LakeDefinition):
         """
         lines = import_duckdb(self._attachment, path, Chosen(schemas, tables), dry_run=dry_run)
         return local_frame(self._attachment.spark, lines, REPORT)
+
+    def create_table_from_files(
+        self,
+        name: str,
+        paths: str | Sequence[str],
+        *,
+        copy: bool = False,
+        partitioned_by: Sequence[str] = (),
+        sorted_by: Sequence[str] = (),
+        comment: str | None = None,
+        allow_missing: bool = False,
+        hive_partitioning: bool | None = None,
+    ) -> Table:
+        """Makes a table of Parquet files, with the columns that they have.
+
+        Where files have a column in different types, it gets the one that holds the values of all. Directories like
+        `region=EU` give a column, of whole numbers, dates, timestamps or text; what they say counts where files have
+        the column too.
+
+        The files are linked where they are, as `Table.add_files` does it: they are the lake's from then on, and its
+        clean-up may delete them. With `copy`, Spark writes their rows to files of the lake's own, partitioned and
+        sorted as the table is, and leaves them alone.
+
+        Args:
+            name: The table's name, as `table` takes it.
+            paths: Files, folders (all below them that end in `.parquet`), or patterns: `/data/2026-*/**/*.parquet`.
+            copy: Whether rows are written anew, and not linked.
+            partitioned_by: Columns and transforms of them, as `create_table` takes them. A linked file is of a
+                partition where its directories give all of these columns.
+            sorted_by: Sort keys as in ORDER BY: `ts DESC NULLS LAST`. Linked files stay as they are.
+            comment: The table's comment.
+            allow_missing: Whether a column that some files lack reads as NULL there.
+            hive_partitioning: False takes no values from directories.
+
+        Returns:
+            The table.
+
+        Raises:
+            AlreadyExistsError: The name is taken.
+            InvalidError: There is no such file, one is no Parquet file, or two do not go together; it names them.
+            UnsupportedError: A file has what DuckLake cannot show.
+        """
+        given = [paths] if isinstance(paths, str) else list(paths)
+        rules = MatchingRules(allow_missing=allow_missing, hive_partitioning=hive_partitioning)
+        keys = [parse_sort_key(text) for text in sorted_by]
+        create_table_from_files(self._attachment, FileTable(name, given, partitioned_by, keys, comment, copy, rules))
+        return self.table(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -147,10 +147,12 @@ class DuckDBSource:
         return -1 if found is None else int(found)
 
     def size(self, table: SourceTable) -> int:
-        """How many bytes a table takes in the database, about."""
+        """How many bytes a table takes in the database, about; 0 where DuckDB does not tell."""
         name = text_literal(table.relation)
         blocks = f"SELECT count(DISTINCT block_id) FROM pragma_storage_info({name}) WHERE block_id >= 0"
-        return int(self._value(blocks)) * _BLOCK_BYTES
+        with suppress(duckdb.CatalogException):  # it does not find names with quotes in them
+            return int(self._value(blocks)) * _BLOCK_BYTES
+        return 0
 
     def holds(self, table: SourceTable, condition: str) -> bool:
         """Whether a condition is true for all rows."""

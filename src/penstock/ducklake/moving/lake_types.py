@@ -71,7 +71,7 @@ _WAYS = {
     ),
     "timetz": (
         _Way(Type("timetz"), fits="date_part('timezone', {0}) = 0 AND CAST({0} AS VARCHAR) < '24'"),
-        _Way(_VARCHAR, _TEXT, why="Parquet files would lose the offsets from UTC, or the 24:00:00, that some of the values have"),
+        _Way(_VARCHAR, _TEXT, why="Parquet files would lose offsets from UTC, and 24:00:00, which some values have"),
     ),
     "timestamp_s": (
         _Way(Type("timestamp_s"), fits="isfinite({0})"),
