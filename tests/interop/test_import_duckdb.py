@@ -134,7 +134,7 @@ def test_times_that_only_duckdb_shows(file_catalog: Catalog, spark: SparkSession
 
 
 _OBJECTS = r'''
-    CREATE SCHEMA "select"; CREATE SCHEMA "it's ""odd"" 💧"; CREATE TYPE mood AS ENUM ('a', 'b');
+    CREATE SCHEMA "select"; CREATE SCHEMA "it's ""odd"" 💧";
     CREATE TABLE plain (id INTEGER NOT NULL, v VARCHAR DEFAULT 'it''s', e VARCHAR DEFAULT '',
         ts TIMESTAMP DEFAULT now(), bo BOOLEAN DEFAULT true, ne DECIMAL(5,2) DEFAULT -1.5, i INTEGER DEFAULT '5',
         d DATE DEFAULT DATE '2020-01-01',
@@ -152,7 +152,7 @@ _OBJECTS = r'''
     CREATE MACRO "select".ids(x) AS TABLE SELECT id FROM source.main.plain WHERE id <= x;
 '''
 _BEYOND = """
-    CREATE SEQUENCE numbers;
+    CREATE SEQUENCE numbers; CREATE TYPE mood AS ENUM ('a', 'b');
     CREATE TABLE strict (id INTEGER PRIMARY KEY, u INTEGER UNIQUE, m mood DEFAULT 'a', g INTEGER AS (id * 2),
         n BIGINT DEFAULT nextval('numbers'), l INTEGER[] DEFAULT [1], CHECK (u > 0));
     INSERT INTO strict (id, u) VALUES (1, 2), (2, 3);

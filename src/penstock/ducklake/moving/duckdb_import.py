@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog import objects
+from penstock.ducklake.catalog.commits import staged_schemas
+from penstock.ducklake.model.column_defaults import DIALECT
 from penstock.ducklake.model.names import DEFAULT_SCHEMA, parse_table_name
 from penstock.ducklake.model.objects import MacroImplementation
 from penstock.ducklake.model.snapshot_changes import quoted_name
@@ -26,7 +28,7 @@ from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing import definitions
 from penstock.ducklake.writing.duckdb_macros import check_macro
 from penstock.ducklake.writing.inserts import note_files, stage_written
-from penstock.ducklake.writing.write_target import WriteTarget, job_as_is, write_target
+from penstock.ducklake.writing.write_target import WriteTarget, job_as_is, new_target
 from penstock.errors import AlreadyExistsError, InvalidError, NotFoundError, PenstockError, UnsupportedError
 from penstock.spark.cores import core_count
 from penstock.spark.file_tasks import file_writing_job
@@ -81,9 +83,11 @@ def import_duckdb(attachment: Attachment, path: str, chosen: Chosen, *, dry_run:
         if source.is_lake():
             raise InvalidError(f'{path} is the catalog of a lake and holds none of its rows; attach("ducklake:{path}")')
         plan = _planned(attachment, source, chosen, report)
-        _check_free(attachment, plan)
-        if not dry_run:
+        if dry_run:
+            _check_free(attachment, plan)
+        else:
             with attachment.statement() as transaction:
+                _check_free(attachment, plan)
                 _create(attachment, transaction, source, plan)
     return report.lines
 
@@ -98,10 +102,8 @@ def _planned(attachment: Attachment, source: DuckDBSource, chosen: Chosen, repor
         schemas = tuple(dict.fromkeys(table.schema for table in tables if table.schema != DEFAULT_SCHEMA))
     for schema in schemas:
         report.brought((schema,), "schema")
-    plans = tuple(
-        plan_table(source, table, report, inlining=attachment.inlines(attachment.schema_id(table.schema)))
-        for table in tables
-    )
+    inlines = {schema: attachment.inlines(attachment.schema_id(schema)) for schema in (DEFAULT_SCHEMA, *schemas)}
+    plans = tuple(plan_table(source, table, report, inlines=inlines[table.schema]) for table in tables)
     if chosen.tables is not None:
         return _Plan(schemas, plans, (), ())
     macros = _macros(source, chosen, known, report)
@@ -193,27 +195,27 @@ def _check_free(attachment: Attachment, plan: _Plan) -> None:
 
 
 def _create(attachment: Attachment, transaction: Transaction, source: DuckDBSource, plan: _Plan) -> None:
-    for schema in plan.schemas:
-        definitions.create_schema(transaction, schema, if_not_exists=True)
+    """Stage everything; names are looked up once, since to ask a transaction takes all that it has staged."""
+    for name in plan.schemas:
+        definitions.create_schema(transaction, name, if_not_exists=True)
+    shown, staging = transaction.shown(), transaction.staging
+    schemas = {schema.name.lower(): schema for schema in objects.schemas(shown.database, shown.at, shown.data_path)}
+    options = transaction.options
     targets = []
     for table in plan.tables:
-        inlines = attachment.inlines(attachment.schema_id(table.source.schema))
-        info = definitions.create_table(
-            transaction, table.name, table.definition, comment=table.source.comment, inlines=inlines
+        schema, definition = schemas[table.source.schema.lower()], table.definition
+        info = definitions.add_table(
+            transaction, schema, table.source.name, definition, comment=table.source.comment, inlines=table.inlines
         )
-        targets.append(write_target(transaction, info, attachment.options))
+        targets.append(new_target(transaction, info, definition.columns, options, attachment.options))
     _bring_rows(attachment.spark, transaction, source, list(zip(plan.tables, targets, strict=True)))
     for macro in plan.macros:
-        name = quoted_name(macro.schema, macro.name)
-        definitions.create_macro(transaction, name, macro.implementations, replace=False)
+        staged_schemas.create_macro(staging, schemas[macro.schema.lower()], macro.name, macro.implementations)
     for view in plan.views:
-        name = quoted_name(view.schema, view.name)
-        definitions.create_view(
-            transaction, name, view.query, dialect="duckdb", column_aliases=view.aliases,
-            if_not_exists=False, replace=False,
-        )  # fmt: skip
+        schema = schemas[view.schema.lower()]
+        number = staged_schemas.create_view(staging, schema, view.name, DIALECT, view.query, view.aliases)
         if view.comment is not None:
-            definitions.set_view_tags(transaction, name, {"comment": view.comment})
+            staged_schemas.set_tag(staging, number, "comment", view.comment)
 
 
 def _bring_rows(

@@ -33,6 +33,7 @@ class TablePlan:
     row_count: int
     size: int
     last_row: int | None
+    inlines: bool  # whether the lake may keep rows of it in its catalog
 
     @property
     def name(self) -> str:
@@ -61,7 +62,7 @@ class TablePlan:
         return f"SELECT {shown} FROM (SELECT {stored} FROM {self.source.relation}{condition})"
 
 
-def plan_table(source: DuckDBSource, table: SourceTable, report: ImportReport, *, inlining: bool) -> TablePlan:
+def plan_table(source: DuckDBSource, table: SourceTable, report: ImportReport, *, inlines: bool) -> TablePlan:
     """Choose the types and defaults of a table's columns, and report what is not as it was."""
     rows = source.row_count(table)
     report.brought((table.schema, table.name), "table", rows)
@@ -78,11 +79,11 @@ def plan_table(source: DuckDBSource, table: SourceTable, report: ImportReport, *
         if column.comment is not None:
             comments[plain.id] = column.comment
     try:
-        check_names(columns, inlining=inlining)
+        check_names(columns, inlining=inlines)
     except InvalidError as error:
         raise InvalidError(f"table {table.schema}.{table.name} of {source.path} cannot be brought: {error}") from None
     definition = NewTable(tuple(columns), comments)
-    return TablePlan(table, definition, tuple(values), rows, source.size(table), source.last_row(table))
+    return TablePlan(table, definition, tuple(values), rows, source.size(table), source.last_row(table), inlines)
 
 
 def _with_default(plain: Column, column: SourceColumn, place: tuple[str, ...], report: ImportReport) -> Column:

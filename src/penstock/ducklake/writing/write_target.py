@@ -83,6 +83,19 @@ def target_of(transaction: Transaction, table: WrittenTable, attached: Mapping[s
     )
 
 
+def new_target(
+    transaction: Transaction,
+    table: TableInfo,
+    columns: tuple[Column, ...],
+    options: tuple[OptionValue, ...],
+    attached: Mapping[str, str],
+) -> WriteTarget:
+    """A table that the transaction has just made, without partitions or an order."""
+    encrypted = effective_value("encrypted", options, None, None) == "true"
+    inlines = inlinable(columns, transaction.catalog.database.engine)
+    return WriteTarget(table, columns, None, (), options, attached, encrypted, inlines)
+
+
 def write_job_for(
     target: WriteTarget,
     rows: DataFrame,
