@@ -40,6 +40,7 @@ from penstock.storage.parquet.names import new_write_id
 from penstock.storage.paths import absolute, is_local
 
 _VERB = "import_duckdb"
+_TASKS_OF_A_CORE = 4  # tasks, so that one that is done early gets more; each opens the database
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,7 @@ def _bring_rows(
     source: DuckDBSource,
     tables: Sequence[tuple[TablePlan, WriteTarget]],
 ) -> None:
-    """Let tasks bring the rows of all tables in one job, those with most rows first, and stage what they wrote."""
+    """Let tasks bring the rows of all tables in one job, and stage what they wrote."""
     directory, write_id, cores = transaction.catalog.data_path, new_write_id(), core_count(spark)
     jobs, work = [], []
     for number, (plan, target) in enumerate(tables):
@@ -234,11 +235,12 @@ def _bring_rows(
         jobs.append(replace(job, plan=replace(job.plan, write_id=write_id), held_rows=held))
         size = plan.size // max(1, len(queries))
         work += [(size, RowRange(number, query, jobs[number])) for query in queries]
-    work.sort(key=lambda each: -each[0])
-    packed = [(bytearray(pickle.dumps(each)),) for _, each in work]
-    if not packed:
+    if not work:
         return
-    rows = rows_in_tasks(spark, packed, "range binary", len(packed))
+    tasks = min(len(work), cores * _TASKS_OF_A_CORE)
+    work.sort(key=lambda each: -each[0])
+    dealt = [each for task in range(tasks) for each in work[task::tasks]]  # large ones and small ones to each
+    rows = rows_in_tasks(spark, [(bytearray(pickle.dumps(each)),) for _, each in dealt], "range binary", tasks)
     total = sum(plan.size for plan, _ in tables)
     with (
         file_writing_job(spark, directory, write_id) as files,
@@ -251,12 +253,13 @@ def _bring_rows(
         folders = {number: tables[number][1].info.path.removeprefix(directory) for number in written}
         files.report(folders[number] + path for number, one in written.items() for path in one.paths)
     for number, one in written.items():
-        _stage(transaction, tables[number], jobs[number], one)
+        note_files(transaction, tables[number][1], one)
+    for number, table in enumerate(tables):
+        _stage(transaction, table, jobs[number], written.get(number, Written()))
 
 
 def _stage(transaction: Transaction, table: tuple[TablePlan, WriteTarget], job: WriteJob, written: Written) -> None:
     plan, target = table
-    note_files(transaction, target, written)
     if written.row_count != plan.row_count:
         raise PenstockError(
             f"{written.row_count} rows of {plan.name} arrived, and DuckDB counts {plan.row_count}; nothing was imported"

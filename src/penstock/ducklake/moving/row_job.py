@@ -40,13 +40,13 @@ class RowJob:
     memory: str = "600MB"
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for packed in batch.column(0).to_pylist():
-                work: RowRange = pickle.loads(packed)
-                with tempfile.TemporaryDirectory(prefix="penstock-") as directory, self._opened() as connection:
-                    connection.execute("SET threads = 1")  # a task has one core
-                    connection.execute(f"SET memory_limit = '{self.memory}'")
-                    connection.execute(f"SET temp_directory = {text_literal(directory)}")
+        with tempfile.TemporaryDirectory(prefix="penstock-") as directory, self._opened() as connection:
+            connection.execute("SET threads = 1")  # a task has one core
+            connection.execute(f"SET memory_limit = '{self.memory}'")
+            connection.execute(f"SET temp_directory = {text_literal(directory)}")
+            for batch in batches:
+                for packed in batch.column(0).to_pylist():
+                    work: RowRange = pickle.loads(packed)
                     for result in work.job(_rows(connection, work.query)):
                         number = pa.array([work.number] * result.num_rows, pa.int64())
                         yield pa.RecordBatch.from_arrays([number, *result.columns], schema=_RESULT_ARROW)
