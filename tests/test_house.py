@@ -18,7 +18,7 @@ SHARED = ("version", "errors", "texts", "markup", "schema", "predicates", "parti
 ROOMS = {
     "ducklake": (
         "model", "files", "catalog", "transaction", "inspection", "attachment", "reading", "writing", "changing",
-        "maintenance", "streaming",
+        "maintenance", "moving", "streaming",
     ),
     "lance": ("format", "commits", "reading", "writing", "namespace_maintenance", "namespace"),
     "delta": ("format", "log", "reading", "writing", "table"),

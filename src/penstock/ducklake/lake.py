@@ -15,6 +15,7 @@ from penstock.ducklake.catalog import objects
 from penstock.ducklake.catalog.commits.commit import CommitInfo
 from penstock.ducklake.catalog.commits.stored_options import store_option
 from penstock.ducklake.catalog.snapshots import all_snapshots
+from penstock.ducklake.lake_import import LakeImport
 from penstock.ducklake.lake_maintenance import LakeMaintenance
 from penstock.ducklake.lake_transaction import LakeTransaction
 from penstock.ducklake.model.option_values import validate_option
@@ -31,7 +32,7 @@ _SETTINGS = "catalog_type string, extension_version string, data_path string"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class DuckLake(LakeMaintenance):
+class DuckLake(LakeMaintenance, LakeImport):
     """A DuckLake: its tables, snapshots and options.
 
     Verbs that change something return the snapshot they made, and None inside a transaction, whose commit makes it.

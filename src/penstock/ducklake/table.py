@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -16,16 +16,14 @@ from penstock.ducklake.changing import deletes, overwritten_partitions, updates
 from penstock.ducklake.changing.merge_keys import On
 from penstock.ducklake.changing.target_rows import as_columns
 from penstock.ducklake.changing.target_table import target_table
-from penstock.ducklake.files.name_matching import MatchingRules
 from penstock.ducklake.merge import Merge
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.ducklake.readable_table import Nanoseconds, warn_of_nanoseconds
 from penstock.ducklake.streaming.stream_definitions import INITIAL, Start, define_stream
 from penstock.ducklake.streaming.stream_writer import OutputMode, StreamWriter, Write
-from penstock.ducklake.table_maintenance import TableMaintenance
+from penstock.ducklake.table_links import TableLinks
 from penstock.ducklake.transaction import Transaction
-from penstock.ducklake.writing import added_files, definitions, inserts, table_evolution
-from penstock.ducklake.writing.write_target import WriteTarget, target_of, write_target
+from penstock.ducklake.writing import definitions, inserts, table_evolution
 from penstock.errors import InvalidError
 from penstock.spark.expressions import as_column
 from penstock.spark.write_job import Distribution
@@ -36,7 +34,7 @@ Rows: TypeAlias = DataFrame | pa.Table | pa.RecordBatch | Iterable[Any]
 
 
 @dataclass(frozen=True)
-class Table(TableMaintenance):
+class Table(TableLinks):
     """A table by name. Each call shows it at the lake's current snapshot, or at the one that is asked for.
 
     Verbs that change something return the snapshot they made, and None inside a transaction, whose commit makes it.
@@ -71,68 +69,6 @@ class Table(TableMaintenance):
         """
         with self._writing("append") as transaction:
             self._insert(transaction, df, by_name, distribution)
-        return transaction.snapshot
-
-    def add_files(
-        self,
-        paths: str | Sequence[str],
-        *,
-        allow_missing: bool = False,
-        ignore_extra_columns: bool = False,
-        hive_partitioning: bool | None = None,
-    ) -> Snapshot | None:
-        """Links Parquet files into the table as they are; no row is copied. Columns go by name, in any case.
-
-        Types must be the table's or narrower ones. A directory like `region=EU` gives that column's value, whatever
-        the file says. The files are the lake's from then on: DuckLake's clean-up, this one's or DuckDB's, may delete
-        them when no snapshot shows them any more. Nobody else may change, move or delete them.
-
-        Args:
-            paths: Files, folders (all below them that end in `.parquet`), or patterns: `/data/2026-*/**/*.parquet`.
-            allow_missing: Whether a column that a file lacks reads as NULL or as the default it was added with.
-            ignore_extra_columns: Whether columns that the table lacks are hidden.
-            hive_partitioning: False takes no values from directories.
-
-        Returns:
-            The snapshot; inside a transaction, None.
-
-        Raises:
-            InvalidError: A file is no Parquet file, is linked already, or has other columns; it names file and column.
-            NotFoundError: There is no such file.
-            UnsupportedError: A file has what DuckLake cannot show.
-        """
-        rules = MatchingRules(allow_missing, ignore_extra_columns, hive_partitioning)
-        given = [paths] if isinstance(paths, str) else list(paths)
-        with self._attachment.statement() as transaction:
-            added_files.add_files(transaction, self._attachment.spark, self._target(transaction), given, rules)
-        return transaction.snapshot
-
-    def add_delta(self, table: added_files.LinkableTable) -> Snapshot | None:
-        """Links the live files of a Delta table's newest version into this one; no row is copied.
-
-        How either is partitioned does not matter: every file must hold its partition columns, as those of a table
-        with materialized partition columns do (`table.backfill()` writes them into older files).
-
-        Two owners share the files then. Delta's VACUUM deletes those that the Delta table has replaced or dropped
-        since, and this lake still shows them: the link is noted in Delta's log (a version without a change), and
-        Penstock's `vacuum` asks, but other programs do not know of it. DuckLake's clean-up (after a delete, a
-        compaction and the expiry of snapshots, here or in DuckDB) deletes those that the Delta table may still show.
-        While both are in use, neither vacuum the one nor clean up the other; where the Delta table is to go for good,
-        remove its log, not its files. Rows that come to the Delta table later are not here.
-
-        Args:
-            table: The Delta table, as `penstock.delta.open` gives it; it has the same columns by name.
-
-        Returns:
-            The snapshot; inside a transaction, None.
-
-        Raises:
-            InvalidError: The tables do not have the same columns, a file lacks its partition columns or does not fit,
-                or is in this table already.
-            UnsupportedError: The Delta table has deletion vectors, which DuckLake does not know.
-        """
-        with self._attachment.statement() as transaction:
-            added_files.add_delta(transaction, self._attachment.spark, self._target(transaction), table)
         return transaction.snapshot
 
     def overwrite(
@@ -410,12 +346,3 @@ class Table(TableMaintenance):
             table = target_table(self._attachment, transaction, info, in_full=False)
             removal = deletes.removal_where(transaction, table, as_column(where))
         deletes.stage_removal(transaction, info, removal)
-
-    def _target(self, transaction: Transaction) -> WriteTarget:
-        shown, options = transaction.shown(), self._attachment.options
-        if not transaction.staging.is_empty:
-            return write_target(transaction, self._info(shown), options)
-        base, known = transaction.staging.base, self._attachment.known_tables
-        table = known.find(shown.database, base, shown.data_path, self.schema_name, self.name)
-        transaction.staging.histories[table.info.id] = table.history
-        return target_of(transaction, table, options)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from penstock.schema.columns import Column
 
-_DUCKDB_TYPES = {
+DUCKDB_TYPES = {
     "boolean": "BOOLEAN",
     "int8": "TINYINT",
     "int16": "SMALLINT",
@@ -101,7 +101,7 @@ def text_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def duckdb_type(column: Column, names: Mapping[str, str] = _DUCKDB_TYPES) -> str:
+def duckdb_type(column: Column, names: Mapping[str, str] = DUCKDB_TYPES) -> str:
     """DuckDB's name for a column's type."""
     inner = [duckdb_type(child, names) for child in column.children]
     match column.type.name:
@@ -121,7 +121,7 @@ def duckdb_type(column: Column, names: Mapping[str, str] = _DUCKDB_TYPES) -> str
 def ducklake_type(text: str) -> str:
     """DuckLake's name for a type that DuckDB prints, of those that are not nested."""
     name = _LONG_NAMES.get(text, text)
-    return next((ours for ours, theirs in _DUCKDB_TYPES.items() if theirs == name), name.lower())
+    return next((ours for ours, theirs in DUCKDB_TYPES.items() if theirs == name), name.lower())
 
 
 def default_sql(column: Column) -> str:
@@ -172,7 +172,7 @@ def _entry(field: int, name: str, kind: str, default: str | None) -> str:
 
 def _read_type(column: Column) -> str:
     floats = dict.fromkeys(("int128", "uint128"), "DOUBLE")
-    return duckdb_type(column, {**_DUCKDB_TYPES, **floats})
+    return duckdb_type(column, {**DUCKDB_TYPES, **floats})
 
 
 def stored_list(columns: Sequence[Column], values: Mapping[int, str], *, nanoseconds: bool = False) -> str:
@@ -191,11 +191,11 @@ def _stored(column: Column, value: str, stored: Mapping[str, str]) -> str:
     if not any(item.type.name in stored for item in column.walk()):
         return f"CAST({value} AS {duckdb_type(column)})"
     if column.type.nested:
-        return _rebuilt(column, value, lambda child, item: _stored(child, item, stored))
+        return rebuilt(column, value, lambda child, item: _stored(child, item, stored))
     return stored[column.type.name].format(value)
 
 
-def _rebuilt(column: Column, value: str, convert: Callable[[Column, str], str]) -> str:
+def rebuilt(column: Column, value: str, convert: Callable[[Column, str], str]) -> str:
     """A nested value with each of its children converted."""
     match column.type.name:
         case "list":
@@ -257,5 +257,5 @@ def _shown(column: Column, value: str, shown: Mapping[str, str]) -> str:
     if not any(item.type.name in shown for item in column.walk()):
         return value
     if column.type.nested:
-        return _rebuilt(column, value, lambda child, item: _shown(child, item, shown))
+        return rebuilt(column, value, lambda child, item: _shown(child, item, shown))
     return shown[column.type.name].format(value)

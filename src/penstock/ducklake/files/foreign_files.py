@@ -79,6 +79,7 @@ class FileField:
     leaf: int = -1
     held: HeldType | None = None
     repeated: bool = False  # a leaf inside a list or map
+    id: int | None = None  # that the file gives it
 
     @property
     def shown(self) -> str:
@@ -112,23 +113,31 @@ def _fields(file: pq.ParquetFile) -> tuple[FileField, ...]:
     """The nesting is Arrow's reading of it; leaves are told by Parquet, for Arrow may remember another type."""
     numbers = count()
 
-    def field(name: str, kind: pa.DataType) -> FileField:
-        if isinstance(kind, pa.BaseExtensionType):
-            return field(name, kind.storage_type)
+    def field(name: str, item: pa.Field) -> FileField:
+        kind, number = item.type, _field_id(item)
+        while isinstance(kind, pa.BaseExtensionType):
+            kind = kind.storage_type
         if pa.types.is_struct(kind):
-            return FileField(name, "struct", tuple(field(child.name, child.type) for child in kind))
+            return FileField(name, "struct", tuple(field(child.name, child) for child in kind), id=number)
         if pa.types.is_map(kind):
-            return FileField(name, "map", (field("key", kind.key_type), field("value", kind.item_type)))
+            parts = (field("key", kind.key_field), field("value", kind.item_field))
+            return FileField(name, "map", parts, id=number)
         if _is_list(kind):
-            return FileField(name, "list", (field("list", kind.value_type),))
+            return FileField(name, "list", (field("list", kind.value_field),), id=number)
         leaf = next(numbers)
         stored = file.schema.column(leaf)
-        return FileField(name, leaf=leaf, held=_held(stored), repeated=stored.max_repetition_level > 0)
+        repeated = stored.max_repetition_level > 0
+        return FileField(name, leaf=leaf, held=_held(stored), repeated=repeated, id=number)
 
-    found = tuple(field(item.name, item.type) for item in file.schema_arrow)
+    found = tuple(field(item.name, item) for item in file.schema_arrow)
     if next(numbers) != len(file.schema):
         raise UnsupportedError("its columns are nested in a way that Penstock does not know")
     return found
+
+
+def _field_id(item: pa.Field) -> int | None:
+    number = (item.metadata or {}).get(b"PARQUET:field_id")
+    return None if number is None else int(number)
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -29,13 +29,16 @@ class MatchingRules:
     """What a file may lack or have too much of, and where its columns are to be found.
 
     With `hive_partitioning`, directories like `region=EU` give a column's value; None means where there are any.
-    `names` are the names of columns in files, by column id, where they are not the columns' own.
+    `names` are the names of columns in files, by column id, where they are not the columns' own. Where files know their
+    columns by ids, `ids` are those, by column id; `named_ids` tell them for files without any, by the path of names.
     """
 
     allow_missing: bool = False
     ignore_extra_columns: bool = False
     hive_partitioning: bool | None = None
     names: Mapping[int, str] = field(default_factory=dict)
+    ids: Mapping[int, int] = field(default_factory=dict)
+    named_ids: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class _Matching:
     def file(self, columns: Sequence[Column]) -> ForeignFile:
         stated = dict(self._hive(columns))
         self.in_path = set(stated)
-        self._level(columns, self.footer.fields, None, "")
+        self._level(columns, self._fields(), None, "")
         mapped = {item.column_id for item in self.mapping}
         for column in columns:
             if column.id in self.hive and column.id not in mapped:
@@ -86,6 +89,21 @@ class _Matching:
             self.path, rows, self.footer.size, self.footer.footer_size,
             tuple(self.mapping), tuple(self.statistics[number] for number in sorted(self.statistics)), self.hive,
         )  # fmt: skip
+
+    def _fields(self) -> Sequence[FileField]:
+        """The fields of the file, with the ids that it should have."""
+        fields = self.footer.fields
+        if not self.rules.ids or any(item.id is not None for item in fields):
+            return fields
+        if not self.rules.named_ids:
+            raise self._error("it has no field ids, and nothing says which names they go by")
+        return [self._with_ids(item, (item.name,)) for item in fields]
+
+    def _with_ids(self, item: FileField, path: tuple[str, ...]) -> FileField:
+        inner = {"list": ("element",), "map": ("key", "value")}.get(item.nested or "")
+        names = inner or tuple(child.name for child in item.children)
+        children = (self._with_ids(child, (*path, name)) for child, name in zip(item.children, names, strict=True))
+        return replace(item, id=self.rules.named_ids.get(path), children=tuple(children))
 
     def _hive(self, columns: Sequence[Column]) -> Iterator[tuple[int, tuple[str, str | None]]]:
         """The columns that directories speak of, each with its name there and its value."""
@@ -139,7 +157,12 @@ class _Matching:
         owners: dict[int, Column] = {}
         for column in columns:
             name = self.rules.names.get(column.id, column.name)
-            places = [place for place, item in enumerate(fields) if item.name.lower() == name.lower()]
+            number = self.rules.ids.get(column.id)
+            places = [
+                place
+                for place, item in enumerate(fields)
+                if (item.name.lower() == name.lower() if not self.rules.ids else item.id == number)
+            ]
             if len(places) > 1:
                 raise self._error(f"it has column {above + name!r} twice, in different case; write it anew with one")
             owners.update(dict.fromkeys(places, column))

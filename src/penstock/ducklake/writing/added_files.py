@@ -71,7 +71,7 @@ class LinkableTable(Protocol):
 
 
 @dataclass(frozen=True)
-class _DescribeJob:
+class DescribeJob:
     """Matches files with the table's columns, in a task: paths in, matched files out, or errors that say why not."""
 
     columns: tuple[Column, ...]
@@ -95,9 +95,9 @@ def add_files(
     """Stage files, whose footers Spark's tasks read. Files without rows are left out, as the extension does it."""
     for path in paths:
         prepare_other_store(spark, path, transaction.catalog.data_path)
-    located = [file for path in paths for file in named_files(_located(path))]
-    _check_new(transaction, target, located)
-    files = _described(spark, located, _DescribeJob(target.columns, rules))
+    located = [file for path in paths for file in named_files(located_path(path))]
+    check_new(transaction, target, located)
+    files = described_files(spark, located, DescribeJob(target.columns, rules))
     stage_matched_files(transaction, target, files)
 
 
@@ -125,12 +125,12 @@ def add_delta(transaction: Transaction, spark: SparkSession, target: WriteTarget
             f"{where} does not hold its partition columns in every file, so nobody else can read them; "
             f"call backfill() on it first: {problems}"
         )
-    paths = [_located(path) for path in source.paths]
-    _check_new(transaction, target, paths)
+    paths = [located_path(path) for path in source.paths]
+    check_new(transaction, target, paths)
     # Delta adds and drops columns without touching files. Where files go by ids, a name alone does not tell.
     lax = not source.found_by_id
     rules = MatchingRules(allow_missing=lax, ignore_extra_columns=True, hive_partitioning=False, names=names)
-    files = _described(spark, paths, _DescribeJob(target.columns, rules))
+    files = described_files(spark, paths, DescribeJob(target.columns, rules))
     _check_defaults(target, files)
     # Where Penstock may not write to the table, it may not vacuum it either.
     with suppress(UnsupportedError, PermissionError):
@@ -138,11 +138,13 @@ def add_delta(transaction: Transaction, spark: SparkSession, target: WriteTarget
     stage_matched_files(transaction, target, files)
 
 
-def _located(path: str) -> str:
-    return absolute(path.removeprefix("file://"))
+def located_path(path: str) -> str:
+    """A path or address of a file as the catalog keeps it."""
+    return absolute(path.removeprefix("file://").removeprefix("file:"))
 
 
-def _check_new(transaction: Transaction, target: WriteTarget, paths: Sequence[str]) -> None:
+def check_new(transaction: Transaction, target: WriteTarget, paths: Sequence[str]) -> None:
+    """Refuse files that the table has already."""
     if not paths:
         return
     shown = transaction.shown()
@@ -156,8 +158,8 @@ def _check_new(transaction: Transaction, target: WriteTarget, paths: Sequence[st
         seen.add(path)
 
 
-def _described(spark: SparkSession, paths: Sequence[str], job: _DescribeJob) -> list[ForeignFile]:
-    """The files in the order of their paths."""
+def described_files(spark: SparkSession, paths: Sequence[str], job: DescribeJob) -> list[ForeignFile]:
+    """Let tasks read the footers of files; the answers are in the order of the paths."""
     if not paths:
         return []
     rows = spark.createDataFrame([(path,) for path in paths], "path string").repartition(min(len(paths), _MOST_TASKS))
@@ -180,13 +182,13 @@ def _delta_names(source: LinkableFiles, columns: Sequence[Column], both: str) ->
         for item, in_file in zip(shown.fields, stored.fields, strict=True):
             column = find_column(own, item.name)
             if column is None:
-                raise _unlike(both, above + item.name, "the DuckLake table")
+                raise unlike(both, above + item.name, "the DuckLake table")
             matched.add(column.id)
             names[column.id] = in_file.name
             visit(item.dataType, in_file.dataType, column, f"{above}{item.name}.")
         for column in own:
             if column.id not in matched:
-                raise _unlike(both, above + column.name, "the Delta table")
+                raise unlike(both, above + column.name, "the Delta table")
 
     def visit(shown: T.DataType, stored: T.DataType, column: Column, above: str) -> None:
         match shown, stored:
@@ -202,7 +204,8 @@ def _delta_names(source: LinkableFiles, columns: Sequence[Column], both: str) ->
     return names
 
 
-def _unlike(both: str, name: str, without: str) -> InvalidError:
+def unlike(both: str, name: str, without: str) -> InvalidError:
+    """The error for two tables that do not have the same columns."""
     return InvalidError(f"{both} need the same columns: {without} has no {name!r}; add it, or drop it from the other")
 
 

@@ -73,13 +73,22 @@ def create_table(
     _require_free(transaction, schema, table_name)
     fields = partition_fields(partitioned_by, definition.columns)
     staging = transaction.staging
-    table = staged_tables.create_table(staging, schema, table_name, column_rows(definition.columns))
-    if inlines and transaction.catalog.database.can_create_tables:
-        staging.reshaped[table.id] = definition.columns
+    table = add_table(transaction, schema, table_name, definition, comment=comment, inlines=inlines)
     if fields:
         staged_tables.set_partitioning(staging, table.id, fields)
     if sorted_by:
         staged_tables.set_sort_order(staging, table.id, sorted_by)
+    return table
+
+
+def add_table(
+    transaction: Transaction, schema: Schema, name: str, definition: NewTable, *, comment: str | None, inlines: bool
+) -> TableInfo:
+    """Stage a new table under a name that is known to be free."""
+    staging = transaction.staging
+    table = staged_tables.create_table(staging, schema, name, column_rows(definition.columns))
+    if inlines and transaction.catalog.database.can_create_tables:
+        staging.reshaped[table.id] = definition.columns
     if comment is not None:
         staged_schemas.set_tag(staging, table.id, "comment", comment)
     for column_id, text in definition.comments.items():
@@ -181,15 +190,9 @@ def create_macro(
     """Stage a new macro."""
     schema_name, macro_name = parse_table_name(name)
     _require_name(macro_name, "macro")
-    kinds = {item.type for item in implementations}
-    if not implementations or len(kinds) > 1 or not kinds <= {"scalar", "table"}:
-        raise InvalidError(f"macro {name} needs implementations that are all scalar or all table")
-    if len({len(item.parameters) for item in implementations}) < len(implementations):
-        raise InvalidError(f"macro {name} has two implementations with the same number of parameters; leave one out")
-    for item in implementations:
-        check_macro(name, item)
+    check_macro(name, implementations)
     schema = _schema(transaction, schema_name)
-    for existing in find_macros(transaction, name, kinds.pop()):
+    for existing in find_macros(transaction, name, implementations[0].type):
         if not replace:
             raise AlreadyExistsError(f"macro {name} already exists; choose another name, or pass replace=True")
         _drop_macro(transaction, existing)

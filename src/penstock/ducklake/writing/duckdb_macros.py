@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 
 import duckdb
@@ -34,8 +34,19 @@ def check_query(sql: str, what: str) -> None:
         raise InvalidError(f"{what} is not one query: {sql!r}")
 
 
-def check_macro(name: str, implementation: MacroImplementation) -> None:
-    """Refuse a macro that DuckDB cannot load.
+def check_macro(name: str, implementations: Sequence[MacroImplementation]) -> None:
+    """Refuse a macro that DuckDB cannot load, or cannot tell the ways to call it apart."""
+    kinds = {item.type for item in implementations}
+    if not implementations or len(kinds) > 1 or not kinds <= {"scalar", "table"}:
+        raise InvalidError(f"macro {name} needs implementations that are all scalar or all table")
+    if len({len(item.parameters) for item in implementations}) < len(implementations):
+        raise InvalidError(f"macro {name} has two implementations with the same number of parameters; leave one out")
+    for item in implementations:
+        _check_way(name, item)
+
+
+def _check_way(name: str, implementation: MacroImplementation) -> None:
+    """Refuse what DuckDB cannot read.
 
     DuckDB reads all macros of a lake, whatever their dialect, before anything else in it: one that it cannot read
     would shut it out of the whole lake.
@@ -75,11 +86,12 @@ def macro_definitions(macros: Iterable[Macro], used: Collection[str], schemas: C
 
 
 def _definition(macro: Macro, implementations: Iterable[MacroImplementation], schemas: Collection[str]) -> str:
-    bodies = [f"({_parameters(one)}) AS {without_catalogs(one.sql, schemas)}" for one in implementations]
+    bodies = [f"({parameter_list(one)}) AS {without_catalogs(one.sql, schemas)}" for one in implementations]
     return f"CREATE MACRO {duckdb_quoted(macro.schema)}.{duckdb_quoted(macro.name)}{', '.join(bodies)}"
 
 
-def _parameters(implementation: MacroImplementation) -> str:
+def parameter_list(implementation: MacroImplementation) -> str:
+    """The parameters as CREATE MACRO writes them, with their defaults, without their types."""
     return ", ".join(
         duckdb_quoted(one.name)
         if one.default_value in (None, "NULL")

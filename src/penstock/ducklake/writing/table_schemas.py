@@ -84,7 +84,7 @@ def _builder(spark: SparkSession, *, existing_rows: bool = False) -> ColumnBuild
     """Makes columns with the defaults that the catalog keeps; `existing_rows` need a value of those."""
 
     def defaulted(column: Column, sql: str | None) -> Column:
-        plain = _without_default(column)
+        plain = without_default(column)
         if sql is None:
             return plain
         return with_default(plain, default_of(spark, plain, sql, existing_rows=existing_rows))
@@ -92,7 +92,7 @@ def _builder(spark: SparkSession, *, existing_rows: bool = False) -> ColumnBuild
     return ColumnBuilder(spark, defaulted)
 
 
-def _without_default(column: Column) -> Column:
+def without_default(column: Column) -> Column:
     """The column and all fields inside of it as the catalog keeps them without a default."""
-    children = tuple(_without_default(child) for child in column.children)
+    children = tuple(without_default(child) for child in column.children)
     return with_default(replace(column, children=children), NO_DEFAULT)

@@ -83,6 +83,19 @@ def target_of(transaction: Transaction, table: WrittenTable, attached: Mapping[s
     )
 
 
+def new_target(
+    transaction: Transaction,
+    table: TableInfo,
+    columns: tuple[Column, ...],
+    options: tuple[OptionValue, ...],
+    attached: Mapping[str, str],
+) -> WriteTarget:
+    """A table that the transaction has just made, without partitions or an order."""
+    encrypted = effective_value("encrypted", options, None, None) == "true"
+    inlines = inlinable(columns, transaction.catalog.database.engine)
+    return WriteTarget(table, columns, None, (), options, attached, encrypted, inlines)
+
+
 def write_job_for(
     target: WriteTarget,
     rows: DataFrame,
@@ -121,6 +134,11 @@ def plain_job(target: WriteTarget, distribution: Distribution, *, row_ids: bool 
         return None
     keys = partition_keys(target.spec, target.columns)
     return WriteJob(_write_plan(target, sorting, row_ids=row_ids), keys, target.inlined_rows)
+
+
+def job_as_is(target: WriteTarget) -> WriteJob:
+    """Make the job that writes rows in the order and in the tasks that they come in."""
+    return WriteJob(_write_plan(target, Sorting()), partition_keys(target.spec, target.columns), target.inlined_rows)
 
 
 def _write_plan(target: WriteTarget, sorting: Sorting, sorted_by: int = 0, *, row_ids: bool = False) -> WritePlan:

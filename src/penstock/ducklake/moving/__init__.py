@@ -1,0 +1,1 @@
+"""Brings tables of other systems into a lake: a DuckDB database, folders of Parquet files."""

@@ -1,0 +1,107 @@
+"""Queries, macros and defaults of a DuckDB database, as a lake keeps them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from penstock.ducklake.moving.duckdb_macros import exported_definitions, source_macros
+from penstock.ducklake.moving.duckdb_source import duckdb_source
+from penstock.ducklake.moving.texts import lake_default, lake_query
+from penstock.errors import InvalidError, UnsupportedError
+from penstock.schema.columns import Column
+from penstock.schema.types import Type, parse_type
+
+_SCHEMAS = ("main", "s")
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("SELECT * FROM shop.main.t", "SELECT * FROM main.t"),
+        ("SELECT * FROM shop.t", "SELECT * FROM t"),
+        ("SELECT shop.t.a, shop.main.f(a) FROM SHOP.t", "SELECT t.a, main.f(a) FROM t"),
+        ("SELECT shop.f(a) FROM s.t AS x", "SELECT f(a) FROM s.t AS x"),
+        ("SELECT 'shop.t'   AS shop FROM t", "SELECT 'shop.t'   AS shop FROM t"),
+        ("SELECT a FROM (SELECT * FROM shop.main.t) WHERE EXISTS (SELECT b FROM shop.s.u)",
+         "SELECT a FROM (SELECT * FROM main.t) WHERE EXISTS(SELECT b FROM s.u)"),
+        ("SELECT  *  FROM other.main.t", "SELECT  *  FROM other.main.t"),
+    ],
+)  # fmt: skip
+def test_names_do_not_begin_with_the_database(query: str, kept: str) -> None:
+    assert lake_query(query, "shop", _SCHEMAS) == kept
+
+
+def test_a_schema_may_be_called_like_the_database() -> None:
+    assert lake_query("SELECT * FROM shop.t", "shop", ("main", "Shop")) == "SELECT * FROM shop.t"
+
+
+def test_macros_with_names_that_duckdb_exports_without_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "shop.duckdb"
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{path}' AS shop (STORAGE_VERSION 'v1.5.0')")
+        connection.execute('USE shop; CREATE SCHEMA "s) := \'x"; CREATE TABLE t (i INTEGER)')
+        for macro in (
+            'odd("a b", "sel;ect" := \'é💧) AS (\') AS "a b"',
+            "ways(a, b := 1 + 1, c := DATE '2020-01-01') AS a + b, (a) AS TABLE_NAME(a)".replace("TABLE_NAME(a)", "a"),
+            "\"s) := 'x\".rows(x INTEGER, y := 'it''s') AS TABLE SELECT * FROM shop.main.t WHERE i = x",
+            "none(a := NULL) AS a",
+        ):
+            connection.execute(f"CREATE MACRO {macro}")
+    with duckdb_source(str(path)) as source:
+        exported = exported_definitions(source)
+        found, refused = {}, []
+        for macro in source_macros(source):
+            try:
+                found[macro.name] = macro.implementations(exported, source.catalog, ("main", *source.schemas()))
+            except UnsupportedError as error:
+                refused.append((macro.name, str(error)))
+    told = {
+        name: [(way.type, way.sql, [tuple(vars(one).values()) for one in way.parameters]) for way in ways]
+        for name, ways in found.items()
+    }
+    unknown = ("NULL", "unknown")
+    assert told == {
+        "odd": [("scalar", '"a b"', [("a b", "unknown", *unknown), ("sel;ect", "unknown", "é💧) AS (", "varchar")])],
+        "ways": [
+            ("scalar", "(a + b)", [("a", "unknown", *unknown), ("b", "unknown", "2", "int32"),
+                                   ("c", "unknown", "2020-01-01", "date")]),
+            ("scalar", "a", [("a", "unknown", *unknown)]),
+        ],
+        "rows": [("table", "SELECT * FROM main.t WHERE (i = x)",
+                  [("x", "int32", *unknown), ("y", "unknown", "it's", "varchar")])],
+    }  # fmt: skip
+    assert refused == [("none", "the default of its parameter a is NULL, which DuckLake takes for none")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "sql", "value", "type", "initial"),
+    [
+        ("varchar", "'it''s'", "it's", "literal", "it's"),
+        ("varchar", "'NULL'", "'NULL'", "expression", "NULL"),
+        ("varchar", "NULL", "NULL", "literal", None),
+        ("int32", "'5'", "5", "literal", "5"),
+        ("decimal(5,2)", "-1.5", "-1.5", "literal", "-1.50"),
+        ("timestamp", "now()", "now()", "expression", None),
+        ("boolean", "CAST('t' AS BOOLEAN)", "CAST('t' AS BOOLEAN)", "expression", None),
+    ],
+)
+def test_defaults(kind: str, sql: str, value: str, type: str, initial: str | None) -> None:
+    found = lake_default(Column(1, "c", parse_type(kind), 0), sql)
+    assert (found.value, found.kind, found.initial) == (value, type, initial)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sql", "reason"),
+    [
+        (Type("int64"), "nextval('numbers')", "numbers"),
+        (Type("int32"), "'x'", "x"),
+        (Type("varchar"), "'a'::mood", "mood"),
+        (Type("list"), "[1]", "nested"),
+    ],
+)
+def test_defaults_that_no_lake_has(kind: Type, sql: str, reason: str) -> None:
+    with pytest.raises(InvalidError, match=reason):
+        lake_default(Column(1, "c", kind, 0), sql)
