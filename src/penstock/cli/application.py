@@ -1,0 +1,59 @@
+"""The program `penstock`: its commands, its help and its exit codes."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Annotated
+
+import typer
+
+from penstock.cli import looking, showing
+from penstock.version import __version__
+
+_HELP = """Lakes at a terminal: DuckLake tables for Spark and DuckDB.
+
+LAKE is a location (ducklake:sales.ducklake, ducklake:postgres:dbname=sales), a file, or the name of a lake in
+penstock.toml.
+"""
+_EPILOG = "\n\n".join(
+    f"[dim]$[/] {line}" for line in ("penstock create ducklake:sales.ducklake   [dim]# a first lake[/]",)
+)
+
+app = typer.Typer(
+    name="penstock",
+    help=_HELP,
+    epilog=_EPILOG,
+    rich_markup_mode="rich",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+)
+for part in (looking, showing):
+    part.register(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"penstock {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    version: Annotated[
+        bool, typer.Option("--version", help="Tell the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    # Spark hands times to Python in the process's own zone: here all times are in UTC.
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Runs a command. Returns the program's exit code."""
+    try:
+        app(arguments, prog_name="penstock")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
