@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import looking, showing
+from penstock.cli import examining, exploring, looking, maintaining, moving, querying, showing
 from penstock.version import __version__
 
 _HELP = """Lakes at a terminal: DuckLake tables for Spark and DuckDB.
@@ -17,7 +17,15 @@ LAKE is a location (ducklake:sales.ducklake, ducklake:postgres:dbname=sales), a 
 penstock.toml.
 """
 _EPILOG = "\n\n".join(
-    f"[dim]$[/] {line}" for line in ("penstock create ducklake:sales.ducklake   [dim]# a first lake[/]",)
+    f"[dim]$[/] {line:<62} [dim]# {why}[/]"
+    for line, why in (
+        ("penstock create ducklake:sales.ducklake", "a first lake"),
+        ('penstock sql sales.ducklake "CREATE TABLE t AS SELECT 1 AS id"', "with Spark"),
+        ("penstock ls sales.ducklake", "what is in it"),
+        ("penstock show sales.ducklake t --files", "one table"),
+        ("penstock doctor sales.ducklake", "what to mend"),
+        ("penstock sql sales.ducklake", "a prompt"),
+    )
 )
 
 app = typer.Typer(
@@ -29,7 +37,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
 )
-for part in (looking, showing):
+for part in (looking, showing, querying, maintaining, examining, moving, exploring):
     part.register(app)
 
 

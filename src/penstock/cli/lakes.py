@@ -7,12 +7,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from penstock.ducklake.catalog import objects
-from penstock.ducklake.catalog.named_lakes.attach_calls import attach_call
 from penstock.ducklake.catalog.named_lakes.configuration import SCHEME, configuration
 from penstock.ducklake.catalog.named_lakes.read_catalogs import ReadCatalog, read_catalog
 from penstock.ducklake.model.names import parse_table_name
@@ -40,9 +39,15 @@ def _begins(path: str) -> bytes:
 @contextmanager
 def opened(lake: str, at: str | None = None) -> Iterator[ReadCatalog]:
     """The catalog of a lake, to be read, at a snapshot: its number or a time; by default the newest."""
-    given = {} if at is None else {"snapshot_version": int(at)} if at.isdecimal() else {"snapshot_time": at}
-    with read_catalog(uri_of(lake), **given) as found, found.catalog.database.consistent():
+    with read_catalog(uri_of(lake), **moment_of(at)) as found, found.catalog.database.consistent():
         yield found
+
+
+def moment_of(at: str | None) -> dict[str, Any]:
+    """The arguments of `attach` for a snapshot by its number or time."""
+    if at is None:
+        return {}
+    return {"snapshot_version": int(at)} if at.isdecimal() else {"snapshot_time": at}
 
 
 def shown(lake: ReadCatalog) -> Shown:
@@ -82,11 +87,6 @@ def complete_table(ctx: typer.Context, incomplete: str) -> list[str]:
             if table.schema.name == "main":
                 names.append(names[-1].removeprefix("main."))
     return sorted(name for name in names if name.startswith(incomplete))
-
-
-def resolved(lake: str) -> str:
-    """The location of a lake, without its name. Raises AttachError where no lake has the name."""
-    return attach_call(uri_of(lake), {}).uri
 
 
 _LAKE = "A location (ducklake:FILE, ducklake:postgres:...), the name of a lake in penstock.toml, or a file."

@@ -10,7 +10,7 @@ import typer
 from penstock.cli.commands import command
 from penstock.cli.lakes import AtOption, LakeArgument, LimitOption, TableArgument, opened, shown, table_of
 from penstock.cli.reports import Field, Listing, Report
-from penstock.cli.texts import listed, moment, number, size
+from penstock.cli.texts import listed, moment, number, plural, size
 from penstock.ducklake.catalog import objects
 from penstock.ducklake.catalog.location import parse_location
 from penstock.ducklake.catalog.named_lakes.configuration import Configuration, configuration
@@ -57,11 +57,9 @@ def ls(lake: LakeArgument, at: AtOption = None) -> Report:
         rows += [(macro.schema, macro.name, "macro", *unknown, None) for macro in objects.macros(*where)]
         empty = {schema.name for schema in objects.schemas(*where)} - {row[0] for row in rows}
         rows += [(schema, None, "schema", *unknown, None) for schema in empty]
-        count = f"{number(len(tables))} table{'' if len(tables) == 1 else 's'}"
-        note = (
-            f"{count}, {number(sum(t.rows for t in tables))} rows, {number(sum(t.file_count for t in tables))} files, "
-            f"{size(sum(t.file_bytes for t in tables))}; snapshot {found.snapshot.id} of {moment(found.snapshot.time)}"
-        )
+        held, files = sum(t.rows for t in tables), sum(t.file_count for t in tables)
+        note = f"{plural(len(tables), 'table')}, {plural(held, 'row')}, {plural(files, 'file')}, {size(sum(t.file_bytes for t in tables))}; "
+        note += f"snapshot {found.snapshot.id} of {moment(found.snapshot.time)}"
     return Listing(fields, sorted(rows, key=lambda row: (row[0], row[1] or "", row[2])), note)
 
 

@@ -23,6 +23,11 @@ def number(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else visible(value)
 
 
+def plural(count: int, thing: str) -> str:
+    """A number and what it counts."""
+    return f"{number(count)} {thing}{'' if count == 1 else 's'}"
+
+
 def size(count: object) -> str:
     """A number of bytes."""
     if not isinstance(count, int):

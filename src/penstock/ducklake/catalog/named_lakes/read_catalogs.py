@@ -58,9 +58,14 @@ def _opened(uri: str, arguments: Mapping[str, Any], storage_options: StorageOpti
     location = parse_location(uri)
     if location.is_remote and store_kind(location.target) == "s3":
         use_store(location.target, storage_options)
+    options = replace(attach_options(arguments), create_if_not_exists=False, read_only=True, automatic_migration=False)
+    return open_catalog(uri, options)
+
+
+def attach_options(arguments: Mapping[str, Any]) -> AttachOptions:
+    """Those arguments of `attach` that are for the catalog."""
     known = {one.name for one in fields(AttachOptions)}
-    said = AttachOptions(**{name: value for name, value in arguments.items() if name in known})
-    return open_catalog(uri, replace(said, create_if_not_exists=False, read_only=True, automatic_migration=False))
+    return AttachOptions(**{name: value for name, value in arguments.items() if name in known})
 
 
 def _snapshot(catalog: Catalog, version: Version | None, time: str | datetime | None) -> Snapshot:
