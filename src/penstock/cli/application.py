@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli import examining, exploring, looking, maintaining, moving, querying, showing
+from penstock.cli.delayed_imports import put_off
 from penstock.version import __version__
 
 _HELP = """Lakes at a terminal: DuckLake tables for Spark and DuckDB.
@@ -60,6 +61,7 @@ def _program(
 
 def run(arguments: list[str] | None = None) -> int:
     """Runs a command. Returns the program's exit code."""
+    put_off()
     try:
         app(arguments, prog_name="penstock")
     except SystemExit as end:

@@ -14,10 +14,10 @@ import typer
 from penstock.ducklake.catalog import objects
 from penstock.ducklake.catalog.named_lakes.configuration import SCHEME, configuration
 from penstock.ducklake.catalog.named_lakes.read_catalogs import ReadCatalog, read_catalog
+from penstock.ducklake.catalog.shown import Shown
 from penstock.ducklake.model.names import parse_table_name
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.model.snapshot_changes import quoted_name
-from penstock.ducklake.transaction import Shown
 
 _SQLITE = b"SQLite format 3\x00"
 _ENDINGS = ("*.ducklake", "*.duckdb", "*.db", "*.sqlite")

@@ -58,8 +58,10 @@ def ls(lake: LakeArgument, at: AtOption = None) -> Report:
         empty = {schema.name for schema in objects.schemas(*where)} - {row[0] for row in rows}
         rows += [(schema, None, "schema", *unknown, None) for schema in empty]
         held, files = sum(t.rows for t in tables), sum(t.file_count for t in tables)
-        note = f"{plural(len(tables), 'table')}, {plural(held, 'row')}, {plural(files, 'file')}, {size(sum(t.file_bytes for t in tables))}; "
-        note += f"snapshot {found.snapshot.id} of {moment(found.snapshot.time)}"
+        amounts = (plural(len(tables), "table"), plural(held, "row"), plural(files, "file"))
+        total = size(sum(table.file_bytes for table in tables))
+        moment_of_it = f"snapshot {found.snapshot.id} of {moment(found.snapshot.time)}"
+        note = f"{', '.join(amounts)}, {total}; {moment_of_it}"
     return Listing(fields, sorted(rows, key=lambda row: (row[0], row[1] or "", row[2])), note)
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from penstock.cli.commands import style
+from penstock.cli.delayed_imports import bring_back
 from penstock.cli.lakes import moment_of, uri_of
 from penstock.cli.reports import note
 from penstock.ducklake.catalog.named_lakes.read_catalogs import read_catalog
@@ -25,6 +26,7 @@ def attached(lake: str, *, at: str | None = None, read_only: bool = False) -> It
     if read_only:
         given["read_only"] = True
     note("starting Spark...", style())
+    bring_back()
     import penstock
 
     spark = penstock.session(s3="s3" in kinds, azure="azure" in kinds)

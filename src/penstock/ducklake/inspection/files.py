@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from penstock.ducklake.catalog.databases import Row
+from penstock.ducklake.catalog.shown import Shown
 from penstock.ducklake.inspection.live_files import DELETED, INLINED_DELETES, SIZE, LiveFiles, shown_files
 from penstock.ducklake.inspection.pages import Page, Window
 from penstock.ducklake.inspection.partition_values import PartitionKeys, PartitionValue, values_of_files
 from penstock.ducklake.model.objects import TableInfo
-from penstock.ducklake.transaction import Shown
 from penstock.storage.paths import resolve
 
 FileOrder = Literal["id", "size", "rows", "deleted"]

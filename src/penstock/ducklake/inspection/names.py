@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.ducklake.catalog import objects
-from penstock.ducklake.transaction import Shown
+from penstock.ducklake.catalog.shown import Shown
 
 
 def known_names(shown: Shown) -> list[tuple[str, ...]]:
