@@ -236,7 +236,7 @@ import sys
 from penstock.cli.application import run
 for command in {commands}:
     assert run(command) == 0, command
-assert not {{"pyspark", "py4j", "pandas"}} & sys.modules.keys()
+assert not any(map(sys.modules.get, ("pyspark", "py4j", "pandas")))
 """
     done = subprocess.run(
         [sys.executable, "-c", script.format(commands=commands)], env=environment(), capture_output=True, text=True
