@@ -151,7 +151,7 @@ def _moment(text: str) -> str | datetime:
     """A time as it is, or the moment that is so long ago."""
     from duckdb import Error
 
-    from penstock.ducklake.maintenance.cutoffs import before_now
+    from penstock.ducklake.catalog.ages import before_now
 
     try:
         datetime.fromisoformat(text)
