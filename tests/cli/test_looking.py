@@ -110,9 +110,9 @@ def test_snapshots_and_history(lake: Catalog) -> None:
     assert [line["snapshot"] for line in few] == [2]
     history = penstock("history", lake.uri, "orders", "--json").json
     assert history[0]["rows_removed"] == 4
-    assert (history[-1]["actions"], sum(line["rows_added"] for line in history)) == (["created the table"], 30)
+    assert (history[-1]["actions"], sum(line["rows_added"] for line in history)) == (["created table main.orders"], 30)
     assert history == penstock("show", lake.uri, "orders", "--snapshots", "--json").json
-    assert "created the table" in penstock("history", lake.uri, "main.orders").out
+    assert "created table main.orders" in penstock("history", lake.uri, "main.orders").out
 
 
 @pytest.mark.one_catalog

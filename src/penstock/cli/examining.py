@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import shlex
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +11,10 @@ from penstock.cli.commands import FAILED, command, style
 from penstock.cli.lakes import LakeArgument, opened
 from penstock.cli.reports import Field, Listing, Report, show
 from penstock.cli.texts import plural
+from penstock.ducklake.catalog.location import redact
+
+if TYPE_CHECKING:
+    from penstock.ducklake.inspection.health import Finding
 
 _FIELDS = (
     Field("severity", ""), Field("check", "check"), Field("schema", "schema", people=False),
@@ -38,10 +43,18 @@ def doctor(
     problems = sum(finding.severity == _PROBLEM for finding in findings)
     told = [finding for finding in findings if not (style().quiet and finding.severity == _FINE)]
     rows = [
-        (one.severity, one.check, one.schema, one.table, one.message, dict(one.numbers), one.remedy, one.verb)
+        (one.severity, one.check, one.schema, one.table, one.message, dict(one.numbers),
+         _remedy(one, lake), one.verb or None)
         for one in told
-    ]
+    ]  # fmt: skip
     show(Listing(_FIELDS, rows, plural(problems, "problem") if problems else "no problems"), style())
     if problems:
         raise typer.Exit(FAILED)
     return None
+
+
+def _remedy(found: Finding, lake: str) -> str | None:
+    """The command that mends something, with the lake's name in it; people get what Python has where there is none."""
+    if found.remedy:
+        return found.remedy.replace("LAKE", shlex.quote(redact(lake)))
+    return found.verb or None if style().is_for_people else None

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.commands import command, style
+from penstock.cli.commands import command
 from penstock.cli.lakes import LakeArgument, uri_of
-from penstock.cli.reports import Report, note
+from penstock.cli.reports import Report
+from penstock.cli.texts import visible
 from penstock.ducklake.catalog.named_lakes.attach_calls import attach_call
 from penstock.errors import UnsupportedError
 
@@ -35,6 +36,9 @@ def explore(
     except ModuleNotFoundError as error:
         raise UnsupportedError(f"{error.name} is not installed: pip install 'penstock[explorer]'") from None
     given = {name: call.arguments[name] for name in _TAKEN if name in call.arguments}
-    said = style()
-    serve(call.uri, host=host, port=port, spark=spark, open_browser=browser, say=lambda text: note(text, said), **given)
+    serve(call.uri, host=host, port=port, spark=spark, open_browser=browser, say=_say, **given)
     return None
+
+
+def _say(text: str) -> None:
+    print(visible(text), flush=True)  # whoever reads it may be a program

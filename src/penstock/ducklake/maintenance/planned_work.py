@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog.compactable_files import CompactableTable, compactable_table
+from penstock.ducklake.catalog.file_bins import Bin, SizeLimits, merge_bins, rewrite_bins
 from penstock.ducklake.inspection.tables import table_summary
 from penstock.ducklake.maintenance.compacted_tables import compacted_tables
 from penstock.ducklake.maintenance.compaction import Compacted
-from penstock.ducklake.catalog.file_bins import Bin, SizeLimits, merge_bins, rewrite_bins
 from penstock.ducklake.maintenance.inlined_flush import FlushedTable
 from penstock.ducklake.writing.file_options import file_options
 
