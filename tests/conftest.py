@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 # PySpark hands timestamps to Python in the process's own zone: pin it before anything reads it.
 os.environ["TZ"] = "UTC"
 time.tzset()
+# What whoever runs the tests has said of their own lakes is not for these.
+os.environ["PENSTOCK_CONFIG"] = ""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog.commits.commit import RetryPolicy
 from penstock.ducklake.catalog.location import parse_location
+from penstock.ducklake.catalog.named_lakes.attach_calls import configured
 from penstock.ducklake.catalog.opening import AttachOptions, open_catalog
 from penstock.ducklake.model.snapshots import Version
 from penstock.errors import AttachError, NotFoundError
@@ -31,6 +32,7 @@ _formats: WeakKeyDictionary[Any, FormatLakes] = WeakKeyDictionary()  # by JVM
 _lock = threading.Lock()
 
 
+@configured
 @options_on_trial()
 def attach(
     uri: str,
@@ -55,11 +57,13 @@ def attach(
 ) -> Lake:
     """Attaches a DuckLake; one that does not exist is made.
 
-    The parameters are those of DuckLake's ATTACH, in lower case.
+    The parameters are those of DuckLake's ATTACH, in lower case. What is not given comes from what `penstock.toml` and
+    the environment say of the lake, then from what they say of all lakes.
 
     Args:
-        uri: `ducklake:FILE`, `ducklake:sqlite:FILE`, `ducklake:postgres:...` or `ducklake:mysql:...`. A file behind
-            `https://`, `http://` or `s3://`, of DuckDB or SQLite, is read only.
+        uri: `ducklake:FILE`, `ducklake:sqlite:FILE`, `ducklake:postgres:...` or `ducklake:mysql:...`; or the name of a
+            lake in `penstock.toml` or the environment, `ducklake:NAME`, and `ducklake:` for the default one. A file
+            behind `https://`, `http://` or `s3://`, of DuckDB or SQLite, is read only.
         data_path: Where data files are; by default beside a file of the catalog, `FILE.files/`.
         create_if_not_exists: Whether a lake that does not exist is made.
         read_only: Whether nothing may be changed.
@@ -86,7 +90,8 @@ def attach(
         The lake; close it, or use it in a `with`.
 
     Raises:
-        AttachError: The lake cannot be attached. (What its database refuses later is a `CatalogError`.)
+        AttachError: The lake cannot be attached, or no lake has the name. (What its database refuses later is a
+            `CatalogError`.)
         InvalidError: Spark uses the name already, or the storage options make no sense.
         UnsupportedError: The session cannot read the data path's store, or is of another version of Spark; or it is
             one of Spark Connect, which knows no `name`.

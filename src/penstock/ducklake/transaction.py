@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
 from enum import Enum
 
 from penstock.ducklake.catalog.commits.commit import CommitInfo, RetryPolicy, commit
@@ -13,24 +12,15 @@ from penstock.ducklake.catalog.commits.commit_log import log_snapshot
 from penstock.ducklake.catalog.commits.interrupted_commits import commit_failed, commit_in_doubt, is_committed
 from penstock.ducklake.catalog.commits.staged_database import StagedDatabase
 from penstock.ducklake.catalog.commits.staging import Staging
-from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.databases.base import CommitInDoubtError
 from penstock.ducklake.catalog.opening import Catalog
+from penstock.ducklake.catalog.shown import Shown as Shown  # what a transaction shows
 from penstock.ducklake.catalog.snapshots import latest_snapshot
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.model.options import OptionValue, effective_value
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import InvalidError
 from penstock.storage.file_deletion import delete_all
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What somebody looks at: a database, which of its rows, and where the lake's files are."""
-
-    database: Database
-    at: At
-    data_path: str
 
 
 class State(Enum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -12,11 +13,11 @@ from penstock.errors import UnsupportedError
 from penstock.spark import azure_packages, azure_settings, s3_packages, s3_settings
 from penstock.spark.connect.sessions import is_connect, refuse_on_connect
 from penstock.spark.hadoop import hadoop_of, is_class
-from penstock.storage.azure import AzureAccess, azure_access, in_environment
-from penstock.storage.options import NONE, StorageOptions, known_stores, options_for, use_options
-from penstock.storage.reachability import check_reachable
-from penstock.storage.s3 import S3Access, with_environment
+from penstock.storage.azure import AzureAccess, azure_access
+from penstock.storage.options import StorageOptions, known_stores, options_for
+from penstock.storage.s3 import S3Access
 from penstock.storage.stores import Store, store_of
+from penstock.storage.used_stores import use_store
 
 # Sources of the classes that open files on executors: those whose sizes the catalog knows, in stores and behind http;
 # and those of which rows were deleted, anywhere.
@@ -48,9 +49,7 @@ def prepare_store(
         refuse_on_connect(spark, f"reading {path}", "copy the lake to a store")
     if reads_there:
         _check_reader(spark, store, path)
-    options = _completed(spark, store, path, options)
-    check_reachable(path, options)
-    use_options(path, options)
+    use_store(path, options, partial(_session_options, spark, store, path))
 
 
 def prepare_other_store(spark: SparkSession, path: str, data_path: str) -> None:
@@ -77,19 +76,11 @@ def reads_azure(spark: SparkSession) -> bool:
     return is_class(spark, azure_settings.FILE_SYSTEMS["abfs"])
 
 
-def _completed(spark: SparkSession, store: Store, path: str, given: StorageOptions) -> StorageOptions:
-    """A user's options, and where they say nothing, what the session says, and then this process's environment.
-
-    Who says nothing at all of a bucket that this process uses means it as it is used.
-    """
-    used = NONE if given else options_for(path)
+def _session_options(spark: SparkSession, store: Store, path: str, known: StorageOptions) -> Mapping[str, str]:
+    """What the session says of a store."""
     if store.kind == "s3":
-        return with_environment(given.over(s3_settings.session_options(spark, store.name)).over(used))
-    if store.kind == "azure":
-        around = in_environment()
-        access = AzureAccess.of(path, given.over(used).over(around))
-        return given.over(azure_settings.session_options(spark, access)).over(used).over(around)
-    return given
+        return s3_settings.session_options(spark, store.name)
+    return azure_settings.session_options(spark, AzureAccess.of(path, known))
 
 
 def hadoop_settings(spark: SparkSession) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog.location import secrets_in
+from penstock.ducklake.model.attach_parameters import ATTACH_PARAMETERS, flag
 from penstock.ducklake.streaming.stream_definitions import INITIAL, define_stream
 from penstock.ducklake.streaming.table_stream import StreamDefinition
 from penstock.errors import InvalidError
@@ -16,7 +17,6 @@ from penstock.errors import InvalidError
 PARTITIONS = "__partition_columns"  # where Spark puts those of DataFrameWriter.partitionBy
 _LAKE, _URL, _TABLE = "lake", "url", "table"
 DEFINITION = "definition"  # of a stream that Python has defined: what LakeSource is made of
-_TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 Use = Literal["read", "write", "stream", "sink"]
 # What each use takes besides the lake and how it is attached; names go without regard to case and underscores.
 _OPTIONS: dict[Use, tuple[str, ...]] = {
@@ -27,12 +27,6 @@ _OPTIONS: dict[Use, tuple[str, ...]] = {
         "failOnDataLoss", "nanoseconds", DEFINITION,
     ),
     "sink": ("stream", "maintain", "checkpointLocation", "queryName"),
-}  # fmt: skip
-# Those of `attach` that are no storage options, with what each takes.
-ATTACH_OPTIONS: dict[str, type[str] | type[bool] | type[int] | type[float]] = {
-    "data_path": str, "read_only": bool, "encrypted": bool, "data_inlining_row_limit": int, "metadata_schema": str,
-    "automatic_migration": bool, "override_data_path": bool, "create_if_not_exists": bool, "max_retry_count": int,
-    "retry_wait_ms": int, "retry_backoff": float,
 }  # fmt: skip
 _STORAGE = ("aws_", "azure_")
 
@@ -77,11 +71,11 @@ class FormatOptions:
                     f'the format ducklake needs the option {name}: .option("lake", "ducklake:sales.ducklake") (or the '
                     'name that the lake has in this session) and .option("table", "main.orders")'
                 )
-        attach = {name: plain.pop(_plain(name)) for name in ATTACH_OPTIONS if _plain(name) in plain}
+        attach = {name: plain.pop(_plain(name)) for name in ATTACH_PARAMETERS if _plain(name) in plain}
         lake, table, partitions = plain.pop(_LAKE, ""), plain.pop(_TABLE, ""), plain.pop(_plain(PARTITIONS), "[]")
         unknown = sorted(plain.keys() - set(map(_plain, _OPTIONS[use])))
         if unknown:
-            known = ", ".join((_LAKE, _TABLE, *_OPTIONS[use], *ATTACH_OPTIONS))
+            known = ", ".join((_LAKE, _TABLE, *_OPTIONS[use], *ATTACH_PARAMETERS))
             raise InvalidError(f"a {use} by the format ducklake has no option {', '.join(unknown)}; it takes {known}")
         return cls(use, lake, table, {**plain, PARTITIONS: partitions}, {**attach, **storage})
 
@@ -102,15 +96,6 @@ class FormatOptions:
     def flag(self, name: str, otherwise: bool) -> bool:
         """True or false."""
         return flag(name, self.get(name), otherwise)
-
-
-def flag(name: str, text: str | None, otherwise: bool) -> bool:
-    """What an option says that is true or false."""
-    if text is None:
-        return otherwise
-    if text.strip().lower() not in (*_TRUE, *_FALSE):
-        raise InvalidError(f"the option {name} cannot be {text!r}; it is true or false")
-    return text.strip().lower() in _TRUE
 
 
 def _nanoseconds(options: FormatOptions) -> bool:

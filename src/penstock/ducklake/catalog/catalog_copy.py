@@ -17,6 +17,7 @@ from penstock.ducklake.catalog.inlined_copy import can_hold, copy_inlined, refus
 from penstock.ducklake.catalog.inlined_rows import InlinedTable, all_tables_of_inlined_rows, inlined_delete_name
 from penstock.ducklake.catalog.inlined_storage import create_inlined_deletes_sql, create_inlined_table_sql
 from penstock.ducklake.catalog.location import Location, parse_location
+from penstock.ducklake.catalog.named_lakes.attach_calls import attach_call
 from penstock.ducklake.catalog.opening import AttachOptions, Catalog, open_catalog
 from penstock.ducklake.catalog.snapshots import latest_snapshot
 from penstock.ducklake.model.reserved_names import INLINED_DELETE_COLUMNS
@@ -47,7 +48,7 @@ def copy_catalog(
     on: let only one of them be written to, or cleaned up, since neither knows which files the other needs.
 
     Args:
-        source: The lake, as `attach` takes it. It is read in one state, while others may write to it.
+        source: The lake, by location or name as `attach` takes it. It is read in one state, while others may write.
         target: Where the copy goes, as `attach` takes it: a file that is made, or a database that has no lake.
         data_path: Where the copy looks for data files, if they were moved; by default, where the lake does.
         source_metadata_schema: The schema of the source's database that holds the catalog.
@@ -65,14 +66,16 @@ def copy_catalog(
         InvalidError: The lake's data path is relative, and its files are not found from here.
         UnsupportedError: Rows that the source keeps cannot be kept in the target's database.
     """
-    place = parse_location(target)
     data_path = data_path or None
-    _refuse_itself(parse_location(source), place)
-    how = ConnectOptions(False, target_metadata_schema, target_metadata_parameters or {}, create=True)
+    source, schema, parameters = _meant(source, source_metadata_schema, source_metadata_parameters)
     options = AttachOptions(
-        data_path, create_if_not_exists=False, read_only=True, metadata_schema=source_metadata_schema,
-        metadata_parameters=source_metadata_parameters or {}, override_data_path=data_path is not None,
+        data_path, create_if_not_exists=False, read_only=True, metadata_schema=schema,
+        metadata_parameters=parameters, override_data_path=data_path is not None,
     )  # fmt: skip
+    target, schema, parameters = _meant(target, target_metadata_schema, target_metadata_parameters)
+    place = parse_location(target)
+    _refuse_itself(parse_location(source), place)
+    how = ConnectOptions(False, schema, parameters, create=True)
     origin = _opened(source, options)
     with closing(origin.database), _one_state(origin, data_path) as copy:
         if place.engine in ("duckdb", "sqlite") and not os.path.exists(place.target):
@@ -81,6 +84,14 @@ def copy_catalog(
         else:
             _fill_database(place, how, copy)
     return copy.newest
+
+
+def _meant(
+    lake: str, schema: str | None, parameters: Mapping[str, str] | None
+) -> tuple[str, str | None, Mapping[str, str]]:
+    """The location of a lake that may be named, its schema there, and how to connect."""
+    call = attach_call(lake, {"metadata_schema": schema, "metadata_parameters": parameters})
+    return call.uri, call.arguments.get("metadata_schema"), call.arguments.get("metadata_parameters", {})
 
 
 def _refuse_itself(source: Location, target: Location) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.ducklake.catalog.objects import column_comments, column_versions, columns_at
+from penstock.ducklake.catalog.shown import Shown
 from penstock.ducklake.inspection.live_files import shown_files
 from penstock.ducklake.model.column_defaults import has_default
 from penstock.ducklake.model.objects import TableInfo
-from penstock.ducklake.transaction import Shown
 from penstock.schema.columns import Column
 
 

@@ -8,11 +8,11 @@ from typing import Literal
 
 from penstock.ducklake.catalog.databases import Row
 from penstock.ducklake.catalog.id_lists import id_lists
+from penstock.ducklake.catalog.shown import Shown
 from penstock.ducklake.inspection.live_files import SIZE, delete_files, deletes, inlined_deletes, shown_files
 from penstock.ducklake.inspection.pages import Page, Window
 from penstock.ducklake.inspection.partition_values import PartitionKeys, PartitionValue, values_of_files
 from penstock.ducklake.model.objects import TableInfo
-from penstock.ducklake.transaction import Shown
 from penstock.storage.paths import resolve
 
 FileOrder = Literal["id", "size", "rows", "deleted"]

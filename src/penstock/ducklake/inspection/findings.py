@@ -11,11 +11,11 @@ from typing import Literal
 from penstock.ducklake.catalog import objects
 from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.opening import Catalog
+from penstock.ducklake.catalog.shown import Shown
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.inspection.tables import TableSummary, table_summaries
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.model.options import OptionValue, effective_value
-from penstock.ducklake.transaction import Shown
 
 Severity = Literal["problem", "advice", "fine"]
 Number = int | float | str

@@ -7,8 +7,8 @@ its tables yet, joins thousands of files by looking at each for each.
 from __future__ import annotations
 
 from penstock.ducklake.catalog.inlined_rows import inlined_delete_table
+from penstock.ducklake.catalog.shown import Shown
 from penstock.ducklake.model.objects import TableInfo
-from penstock.ducklake.transaction import Shown
 
 SIZE = "coalesce(d.file_size_bytes, 0)"  # other writers may leave it out
 

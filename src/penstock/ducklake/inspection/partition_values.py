@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.id_lists import id_lists
 from penstock.ducklake.catalog.objects import column_versions, columns_at, partition_specs
+from penstock.ducklake.catalog.shown import Shown
 from penstock.ducklake.model.objects import ColumnVersion, TableInfo
-from penstock.ducklake.transaction import Shown
 from penstock.partitioning import PartitionSpec
 from penstock.schema.columns import Column
 

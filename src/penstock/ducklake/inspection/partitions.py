@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from penstock.ducklake.catalog.shown import Shown
 from penstock.ducklake.inspection.live_files import SIZE, deletes, shown_files
 from penstock.ducklake.inspection.pages import Page, Window
 from penstock.ducklake.inspection.partition_values import PartitionKeys, PartitionValue
 from penstock.ducklake.model.objects import TableInfo
-from penstock.ducklake.transaction import Shown
 
 PartitionOrder = Literal["value", "bytes", "rows", "files"]
 _UNPARTITIONED = -1  # no partitioning has this number

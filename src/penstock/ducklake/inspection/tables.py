@@ -11,6 +11,7 @@ from penstock.ducklake.catalog.location import redact
 from penstock.ducklake.catalog.migration import format_version
 from penstock.ducklake.catalog.opening import Catalog
 from penstock.ducklake.catalog.remembered_answers import Moment
+from penstock.ducklake.catalog.shown import Shown
 from penstock.ducklake.catalog.snapshots import latest_snapshot, oldest_snapshot, snapshot_by_version
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.catalog.visible_files import MANY_FILES
@@ -19,7 +20,6 @@ from penstock.ducklake.model.objects import SortKey, TableInfo
 from penstock.ducklake.model.option_values import parse_boolean
 from penstock.ducklake.model.options import effective_value
 from penstock.ducklake.model.snapshots import Snapshot
-from penstock.ducklake.transaction import Shown
 from penstock.partitioning import parse_transform
 
 

@@ -1,0 +1,1 @@
+"""Lakes that have a name: what `penstock.toml` and the environment say of them."""
