@@ -38,7 +38,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Lead links to those documents to their pages."""
+    """Lead links to those documents to their pages, and leave what a fence says to the tests to them."""
+    markdown = re.sub(r"^```(\w+) [\w-]+$", r"```\1", markdown, flags=re.MULTILINE)
     for name, page in ABOVE.items():
         markdown = markdown.replace(f"](../{name}", f"]({page}")
     return markdown
