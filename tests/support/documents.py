@@ -94,6 +94,7 @@ class Document:
 
     def _print(self, *what: object) -> None:
         self.printed.append(" ".join(map(str, what)))
+        print(*what)
 
 
 def matches(expected: str, said: str) -> bool:
