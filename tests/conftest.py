@@ -48,7 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 CONNECT_TESTS = Path(__file__).parent / "connect"
-INTERPRETED_TESTS = [Path(__file__).parent / name for name in ("interop", "sql", "test_code_of_documents.py")]
+INTERPRETED_TESTS = [
+    Path(__file__).parent / name for name in ("interop", "sql", "test_code_of_documents.py", "test_examples.py")
+]
 _SERVERS = {"postgres", "mysql"}
 _SERVER_FIXTURES = {f"{kind}_{what}" for kind in _SERVERS for what in ("server", "catalog")}
 
