@@ -50,7 +50,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 CONNECT_TESTS = Path(__file__).parent / "connect"
-INTERPRETED_TESTS = [Path(__file__).parent / name for name in ("interop", "sql")]
+INTERPRETED_TESTS = [
+    Path(__file__).parent / name for name in ("interop", "sql", "test_code_of_documents.py", "test_examples.py")
+]
 _SERVERS = {"postgres", "mysql"}
 _SERVER_FIXTURES = {f"{kind}_{what}" for kind in _SERVERS for what in ("server", "catalog")}
 
@@ -196,7 +198,7 @@ def _interpreted(request: pytest.FixtureRequest) -> None:
     """Tests of files and statements are not about speed: Spark compiles queries if they ask, and with `--full`."""
     if "spark" in request.fixturenames:
         asked = request.node.get_closest_marker("compiled") is not None
-        within = any(folder in request.path.parents for folder in INTERPRETED_TESTS)
+        within = any(place in (request.path, *request.path.parents) for place in INTERPRETED_TESTS)
         interpreted = within and not asked and not effort.is_full()
         interpret(request.getfixturevalue("spark"), interpreted)
 

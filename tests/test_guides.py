@@ -1,18 +1,13 @@
-"""The guides' code runs, as it stands there: against real servers, with their addresses for those of the guide.
-
-What a guide says that its code prints, in blocks of `text`, has been printed by then; `...` stands for anything.
-"""
+"""The guides' code runs, as it stands there: against real servers, with their addresses for those of the guide."""
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -22,6 +17,7 @@ from penstock.storage.options import StorageOptions
 from penstock.storage.s3 import S3Access, s3_client
 from support import azure_server
 from support.azure_server import AzureServer
+from support.documents import Document
 from support.processes import environment
 from support.reference import Reference
 from support.s3_server import KEY_ID, SECRET, S3Server
@@ -29,46 +25,12 @@ from support.servers import MariaDBServer, PostgresServer
 from support.standalone import StandaloneCluster
 from support.web_server import WebServer
 
-GUIDES = Path(__file__).parent.parent / "docs" / "guides"
-BLOCK = re.compile(r"^```(\w+(?: [\w-]+)?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-
-class Guide:
-    """A guide, with other words for some of its own, each of which it has."""
+class Guide(Document):
+    """A document of `docs/guides/`."""
 
     def __init__(self, name: str, instead: dict[str, str]) -> None:
-        text = (GUIDES / name).read_text()
-        for word, other in instead.items():
-            assert word in text, word
-            text = text.replace(word, other)
-        self.name, self.blocks = name, BLOCK.findall(text)
-        self.printed: list[str] = []
-        self.names: dict[str, Any] = {"print": lambda *what: self.printed.append(" ".join(map(str, what)))}
-
-    def run(self, **others: Callable[[str], object]) -> None:
-        """Run the blocks in their order: Python here, other languages by the functions of their names.
-
-        What those give back counts as printed.
-        """
-        for language, code in self.blocks:
-            match language:
-                case "python":
-                    exec(compile(code, self.name, "exec"), self.names)
-                case "text":
-                    self.check_printed(code)
-                case "sh":  # what a person would do by hand
-                    pass
-                case _:
-                    self.printed += [str(others[language](code))]
-
-    def position(self, language: str) -> int:
-        """Which block is the first of a language."""
-        return [name for name, _ in self.blocks].index(language)
-
-    def check_printed(self, expected: str) -> None:
-        """Some line that was printed is this one."""
-        pattern = ".*".join(map(re.escape, " ".join(expected.split()).split("...")))
-        assert any(re.fullmatch(pattern, " ".join(line.split())) for line in self.printed), (expected, self.printed)
+        super().__init__(f"docs/guides/{name}", instead)
 
 
 @pytest.fixture

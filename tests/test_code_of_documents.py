@@ -1,0 +1,173 @@
+"""Every block of code in the documents runs: here those of `docs/` and `README.md`, the guides in `test_guides.py`.
+
+What a document takes for granted, such as a lake with some orders, is made before it in the document's folder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import penstock
+import penstock.delta
+from support.documents import BLOCK, ROOT, RUN, Document
+
+pytestmark = pytest.mark.takes(90)
+ORDERS = "id BIGINT, region STRING, ts TIMESTAMP_NTZ, total DECIMAL(12,2)"
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that a document's files are in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _tidy(spark: SparkSession) -> Iterator[None]:
+    """What a document leaves in the session is gone before the next."""
+    yield
+    for query in spark.streams.active:
+        query.stop()
+    spark.catalog.dropTempView("orders")
+
+
+def run(document: Document) -> None:
+    try:
+        document.run()
+    finally:
+        for found in document.names.values():
+            if isinstance(found, penstock.Lake):
+                found.close()
+
+
+def make_orders(uri: str = "ducklake:sales.ducklake") -> None:
+    """A lake of eleven snapshots with the table `orders`."""
+    with penstock.attach(uri) as lake:
+        orders = lake.create_table("orders", ORDERS)
+        for id in range(8):
+            orders.append([(id, ("EU", "US")[id % 2], datetime(2026, 3, 1 + id), None)])
+        orders.delete("id = 7")
+        orders.update({"total": "9.9"}, where="id = 1")
+
+
+def now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}"
+
+
+# Documents that begin with nothing.
+ALONE = [
+    "README.md",
+    "docs/index.md",
+    "docs/sql.md",
+    *sorted(f"docs/how_to/{path.name}" for path in (ROOT / "docs" / "how_to").glob("*.md")),
+]
+
+
+# Files that Spark itself finds: its JVM has a folder of its own.
+FILES = {"docs/how_to/load_csv_and_json.md": ('"in/', '"old')}
+
+
+@pytest.mark.parametrize("path", ALONE)
+def test_documents_that_begin_with_nothing(spark: SparkSession, place: Path, path: str) -> None:
+    run(Document(path, {word: f'"{place}/{word[1:]}' for word in FILES.get(path, ())}))
+
+
+def test_reading(spark: SparkSession) -> None:
+    make_orders()
+    run(Document("docs/reading.md", {"2026-04-10 12:00:00": now(), "2026-04-10 00:00:00": "2026-01-01 00:00:00"}))
+
+
+def test_writing(spark: SparkSession, place: Path) -> None:
+    rows = pa.table(
+        {
+            "id": pa.array([1], pa.int64()),
+            "region": ["EU"],
+            "ts": pa.array([0], pa.timestamp("us")),
+            "total": pa.array([None], pa.decimal128(12, 2)),
+        }
+    )
+    (place / "2026").mkdir()
+    for name in ("a", "b", "2026/d"):
+        pq.write_table(rows, place / f"{name}.parquet")
+    pq.write_table(rows.drop_columns(["ts"]).append_column("more", [["x"]]), place / "c.parquet")
+    sales = penstock.delta.create(
+        str(place / "sales"), ORDERS, partitioned_by=["region"], materialize_partition_columns=True
+    )
+    sales.append(spark.createDataFrame(rows.to_pylist(), ORDERS))
+    run(Document("docs/writing.md", {"/data": str(place)}))
+
+
+def test_maintenance(spark: SparkSession) -> None:
+    lake = penstock.attach("ducklake:sqlite:sales.sqlite", data_path="data/")
+    lake.create_table("events", "id BIGINT, day DATE").append(spark.sql("SELECT id, DATE'2026-11-01' FROM range(100)"))
+    run(Document("docs/maintenance.md", lake=lake))
+
+
+class Stream(Document):
+    """A document whose streams are done before it goes on."""
+
+    def run_python(self, code: str) -> None:
+        super().run_python(code)
+        for query in SparkSession.active().streams.active:
+            query.processAllAvailable()
+            query.stop()
+
+
+def test_streaming(spark: SparkSession, place: Path) -> None:
+    schema = "id BIGINT, name STRING"
+    lake = penstock.attach("ducklake:sqlite:sales.sqlite", data_path="data/", name="sales")
+    orders, customers = (lake.create_table(name, schema) for name in ("orders", "customers"))
+    pq.write_table(pa.table({"id": pa.array(range(20), pa.int64()), "name": ["x"] * 20}), place / "arrivals.parquet")
+    names: dict[str, Any] = {"lake": lake, "orders": orders, "customers": customers, "spark": spark}
+    names["df"] = spark.readStream.schema(schema).option("pathGlobFilter", "arrivals*").parquet(str(place))
+    run(
+        Stream("docs/streaming.md", {"/checkpoints": str(place / "checkpoints"), "start=17,": "start=3,"}, **names),
+    )
+    with penstock.attach("ducklake:sqlite:sales.sqlite") as lake:
+        assert lake.table("orders").read().count() == 4 * 20
+        assert lake.table("customers").read().count() == 20
+
+
+def test_lance(spark: SparkSession, place: Path) -> None:
+    df = spark.sql(
+        "SELECT id, DATE'2026-11-14' AS event_date, if(id % 2 = 0, 'US', 'CN') AS country, 'x' AS city FROM range(10)"
+    )
+    run(Document("docs/lance.md", {"2026-11-15 12:00:00+00:00": f"{now()}+00:00"}, df=df))
+
+
+def test_delta(spark: SparkSession, place: Path) -> None:
+    df = spark.sql("SELECT id, 'EU' AS region, DATE'2026-11-14' AS day, 1.5BD AS total FROM range(10)")
+    lake = penstock.attach("ducklake:sales.ducklake")
+    lake.create_table("orders", "id BIGINT, region STRING, day DATE, total DECIMAL(12,2)")
+    run(Document("docs/delta.md", {"2026-11-15 12:00:00+00:00": f"{now()}+00:00"}, df=df, lake=lake))
+
+
+def runs(path: Path) -> bool:
+    return any(language.split()[0] in RUN for language, _ in BLOCK.findall(path.read_text()))
+
+
+def test_no_document_is_forgotten() -> None:
+    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    documents = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    named = {
+        str(path.relative_to(ROOT)) for path in documents if f'"{path.name}"' in tests or f'"docs/{path.name}"' in tests
+    }
+    assert {str(path.relative_to(ROOT)) for path in documents if runs(path)} - named - set(ALONE) == set()
+
+
+def test_code_stands_in_fences_that_say_what_it_is() -> None:
+    """A block that is only indented, or has no language, would be passed over."""
+    for path in {*(ROOT / "docs").rglob("*.md")} - {ROOT / "docs" / "architecture.md"}:  # which shows folders
+        text = path.read_text()
+        rest = BLOCK.sub("", text)
+        assert "```" not in rest, path.name
+        assert not re.search(r"\n\n    \S", rest), path.name
