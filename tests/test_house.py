@@ -17,8 +17,8 @@ FORMATS = ("ducklake", "lance", "delta")
 SHARED = ("version", "errors", "schema", "predicates", "partitioning", "storage", "spark")
 ROOMS = {
     "ducklake": (
-        "model", "files", "catalog", "transaction", "attachment", "reading", "writing", "changing", "maintenance",
-        "streaming",
+        "model", "files", "catalog", "transaction", "inspection", "attachment", "reading", "writing", "changing",
+        "maintenance", "streaming",
     ),
     "lance": ("format", "commits", "reading", "writing", "namespace_maintenance", "namespace"),
     "delta": ("format", "log", "reading", "writing", "table"),
@@ -27,6 +27,7 @@ ROOMS = {
 DOORS = ("sql",)
 FACE = ("attaching", "format_lakes", "lake", "lake_session")
 PURE = ("version", "errors", "schema", "predicates", "partitioning")
+SPARKLESS = ("model", "files", "catalog", "transaction", "inspection")  # rooms of ducklake, which start no JVM
 ENGINES = ("pyspark", "py4j", "duckdb", "sqlite3", "psycopg", "pymysql", "lance", "deltalake")
 MOST_LINES = 450
 
@@ -124,6 +125,25 @@ def test_pure_packages_import_no_engine() -> None:
         for other in IMPORTS[name]
         if other.split(".")[0] in ENGINES
     ]
+    assert wrong == []
+
+
+def needed(name: str) -> set[str]:
+    """All that is imported where a module is: what it imports, what that does, and so on."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        for other in IMPORTS.get(waiting.pop(), set()) - found - {"penstock"}:
+            found.add(other)
+            waiting.append(other)
+    return found
+
+
+@pytest.mark.parametrize("room", SPARKLESS)
+def test_what_reads_the_catalog_needs_no_spark(room: str) -> None:
+    modules = [name for name in MODULES if inside(name)[:2] == ("ducklake", room)]
+    assert modules
+    wrong = [(name, other) for name in modules for other in needed(name) if other.split(".")[0] in ("pyspark", "py4j")]
     assert wrong == []
 
 

@@ -17,7 +17,7 @@ from penstock.ducklake.model.snapshot_changes import done_to
 from penstock.schema.columns import Column
 
 # A compaction of these kinds ends files and begins others with the same rows, in a snapshot that does nothing else.
-_REWRITING = {"rewrite_delete", "compacted_table"}
+REWRITING = {"rewrite_delete", "compacted_table"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def snapshot_span(
     sql = "SELECT snapshot_id, changes_made FROM ducklake_snapshot_changes WHERE snapshot_id BETWEEN ? AND ?"
     rows = database.query(sql, [first, last])
     done = {snapshot: done_to(table_id, changes) for snapshot, changes in rows}
-    rewritten = tuple(snapshot for snapshot, kinds in done.items() if kinds & _REWRITING)
+    rewritten = tuple(snapshot for snapshot, kinds in done.items() if kinds & REWRITING)
     updating = tuple(snapshot for snapshot, kinds in done.items() if kinds & {*INSERTED} and kinds & {*DELETED})
     all_known = len(rows) == last + 1 - first and all(changes is not None for _, changes in rows)
     before = database.value("SELECT max(next_file_id) FROM ducklake_snapshot WHERE snapshot_id < ?", [first])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 
 import duckdb
 
 from penstock.ducklake.catalog.databases import Database, Row
+from penstock.ducklake.catalog.id_lists import id_lists
 from penstock.ducklake.catalog.remembered_answers import Moment
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import NotFoundError
@@ -22,6 +24,22 @@ _SELECT = """
 def all_snapshots(database: Database) -> list[Snapshot]:
     """Every snapshot, oldest first."""
     return [_snapshot(database, row) for row in database.query(f"{_SELECT} ORDER BY s.snapshot_id")]
+
+
+def newest_snapshots(database: Database, limit: int, before: int | None = None) -> list[Snapshot]:
+    """So many of the newest snapshots, or of those before one, newest first."""
+    where = "" if before is None else f"WHERE s.snapshot_id < {int(before)}"
+    rows = database.query(f"{_SELECT} {where} ORDER BY s.snapshot_id DESC LIMIT {int(limit)}")
+    return [_snapshot(database, row) for row in rows]
+
+
+def snapshots_by_number(database: Database, numbers: Sequence[int]) -> list[Snapshot]:
+    """Those of some snapshots that there are, in the order of the numbers."""
+    rows = [
+        row for listed in id_lists(numbers) for row in database.query(f"{_SELECT} WHERE s.snapshot_id IN ({listed})")
+    ]
+    found = {row[0]: _snapshot(database, row) for row in rows}
+    return [found[number] for number in numbers if number in found]
 
 
 def latest_snapshot(database: Database, known: Snapshot | None = None) -> Snapshot:

@@ -31,7 +31,8 @@ class At:
             f"AND ({end} IS NULL OR ({end} > {self.version} AND {end} <> {self.own})))"
         )
 
-    def begun(self) -> str:
+    def begun(self, alias: str = "") -> str:
         """SQL that is true for rows that have a `begin_snapshot` alone and are shown."""
-        own = f" OR begin_snapshot = {self.own}" if self.own is not None else ""
-        return f"(begin_snapshot <= {self.version}{own})"
+        begin = f"{alias}.begin_snapshot" if alias else "begin_snapshot"
+        own = f" OR {begin} = {self.own}" if self.own is not None else ""
+        return f"({begin} <= {self.version}{own})"
