@@ -44,7 +44,9 @@ def filters_of(predicate: str, columns: Sequence[Column]) -> list[str]:
     """The filters, each as JSON; an InvalidError where DuckDB does not take the predicate."""
     with _stand_in(columns) as connection:
         sql = f"SELECT 1 FROM t WHERE ({predicate}\n)"
-        [[text]] = connection.execute("SELECT json_serialize_plan(CAST($1 AS VARCHAR), optimize := true)", [sql]).fetchall()
+        [[text]] = connection.execute(
+            "SELECT json_serialize_plan(CAST($1 AS VARCHAR), optimize := true)", [sql]
+        ).fetchall()
     answer = json.loads(text)
     if answer["error"]:
         raise InvalidError(f"DuckDB does not take this as a filter: {answer['error_message']}")
@@ -91,7 +93,9 @@ class _Reader:
                 return ["not", self.filter(node["children"][0])]
             case "OPERATOR_IS_NULL" | "OPERATOR_IS_NOT_NULL" as kind:
                 subject = self.subject(node["children"][0])
-                return UNKNOWN if subject is None else ["isnull" if kind == "OPERATOR_IS_NULL" else "isnotnull", subject]
+                return (
+                    UNKNOWN if subject is None else ["isnull" if kind == "OPERATOR_IS_NULL" else "isnotnull", subject]
+                )
             case "VALUE_CONSTANT":
                 return _literal(node["value"]) or UNKNOWN
             case "COMPARE_IN" | "COMPARE_NOT_IN" as kind:

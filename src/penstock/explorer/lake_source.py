@@ -45,7 +45,7 @@ class View:
 
 @dataclass
 class LakeSource:
-    """A lake by its location. It is open only while a request asks it, so that writers of a DuckDB file are not kept out."""
+    """A lake by its location. It is open only while a request asks it: a DuckDB file is free for writers otherwise."""
 
     uri: str
     options: AttachOptions = field(default_factory=AttachOptions)

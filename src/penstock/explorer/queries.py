@@ -14,12 +14,12 @@ from functools import cache
 from typing import Any, Protocol
 
 from penstock.ducklake.catalog import objects
+from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.transaction import Shown
 from penstock.errors import AttachError, CatalogError, InvalidError, PenstockError, UnsupportedError
 from penstock.explorer.lake_source import LakeSource, View
 from penstock.explorer.query_rules import ALIAS, LakeNames, checked_query
 from penstock.explorer.query_worker import QueryTask
-from penstock.ducklake.model.objects import TableInfo
 from penstock.storage.duckdb_sql import duckdb_quoted, text_literal
 from penstock.storage.options import known_stores
 from penstock.storage.paths import is_local

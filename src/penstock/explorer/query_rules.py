@@ -57,9 +57,7 @@ class LakeNames:
         given = (shown.database, shown.at, shown.data_path)
         macros: dict[str, tuple[str, ...]] = {}
         for macro in objects.macros(*given):
-            made = tuple(
-                one.sql if one.type == "table" else f"SELECT {one.sql}" for one in macro.implementations
-            )
+            made = tuple(one.sql if one.type == "table" else f"SELECT {one.sql}" for one in macro.implementations)
             macros[macro.name.lower()] = (*macros.get(macro.name.lower(), ()), *made)
         return cls(
             frozenset(schema.name.lower() for schema in objects.schemas(*given)),
