@@ -1,4 +1,4 @@
-"""Lakes that the explorer is shown: a shop's, as people have it, with names and values that are meant to break pages."""
+"""Lakes that the explorer is shown: a shop's, as people have it, and one with names that are meant to break pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from support.reference import Reference, identifier, quote
 # Names as nobody should give them.
 EVIL = "<script>alert(1)</script>"
 HOSTILE_NAMES = (
-    EVIL, "a\"b'c`d", "naïve 😀 \u202egnirts", "line\nbreak\ttab", "x" * 200, "{{ 7*7 }} {% raw %}", "&amp; <!-- %2F.. /../",
+    EVIL, "a\"b'c`d", "naïve 😀 \u202egnirts", "line\nbreak\ttab", "x" * 200, "{{ 7*7 }} {% raw %}",
+    "&amp; <!-- %2F.. /../",
 )  # fmt: skip
 
 
@@ -26,7 +27,7 @@ def make_shop(reference: Reference) -> None:
         reference.execute(
             f"""INSERT INTO orders SELECT i, ['Africa', 'Americas', 'Asia', 'Europe'][1 + (i % 4)::INT],
                 TIMESTAMP '2026-01-01' + INTERVAL ({day} * 20 + i % 20) DAY, (i * 37 % 10000) / 100,
-                {{'name': 'customer ' || i % 97, 'tags': ['new', 'vip']}}, CASE WHEN i % 5 = 0 THEN NULL ELSE 'n' || i END
+                {{'name': 'customer ' || i % 97, 'tags': ['new', 'vip']}}, CASE WHEN i % 5 > 0 THEN 'n' || i END
                 FROM range({day * 1000}, {day * 1000 + 1000}) t(i)"""
         )
         message = f"load of day {day}"
@@ -59,6 +60,5 @@ def make_hostile(reference: Reference) -> None:
             f"CALL lk.set_commit_message({quote(short)}, {quote(name)})",
             "COMMIT",
         )
-    reference.execute(
-        f"CREATE SCHEMA {identifier(EVIL)}", f"CREATE VIEW {identifier('v' + EVIL)} AS SELECT {quote(EVIL)} AS x"
-    )
+    view = identifier(f"v{EVIL}")
+    reference.execute(f"CREATE SCHEMA {identifier(EVIL)}", f"CREATE VIEW {view} AS SELECT {quote(EVIL)} AS x")
