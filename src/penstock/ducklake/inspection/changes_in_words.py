@@ -32,10 +32,14 @@ Changes = Sequence[SnapshotChange]
 
 @dataclass(frozen=True)
 class Named:
-    """What things were called, by their ids: each name with the snapshot it began with; and when tables came to be."""
+    """What things were called, by their ids: each name with the snapshot it began with.
+
+    `begun` are tables by the snapshot that a name of theirs began with, and that name; `first` is where they began.
+    """
 
     names: dict[int, list[tuple[int, str]]]
-    made: dict[int, list[int]]  # tables, by the snapshot that they came with
+    begun: dict[tuple[int, str], int]
+    first: dict[int, int]
 
     def name(self, thing: int, snapshot: int) -> str:
         """The name of a thing as a snapshot left it, or as it was when the snapshot dropped it."""
@@ -51,7 +55,6 @@ def names_of(database: Database, snapshots: Sequence[tuple[int, Changes]]) -> Na
     numbers = [snapshot for snapshot, changes in snapshots if any(c.kind == "created_table" for c in changes)]
     schemas: dict[int, str] = dict(database.query("SELECT schema_id, schema_name FROM ducklake_schema"))
     names: dict[int, list[tuple[int, str]]] = defaultdict(list)
-    made: dict[int, list[int]] = defaultdict(list)
     for listed in id_lists(ids):
         for kind in ("table", "view", "macro", "schema"):
             rows = database.query(
@@ -59,14 +62,18 @@ def names_of(database: Database, snapshots: Sequence[tuple[int, Changes]]) -> Na
                     WHERE {kind}_id IN ({listed}) ORDER BY begin_snapshot"""
             )
             for thing, begin, schema, name in rows:
-                full = name if kind == "schema" else f"{schemas.get(schema, '?')}.{name}"
-                names[thing].append((begin, full))
+                names[thing].append((begin, name if kind == "schema" else f"{schemas.get(schema, '?')}.{name}"))
+    begun: dict[tuple[int, str], int] = {}
+    first: dict[int, int] = {}
     for listed in id_lists(numbers):
-        sql = f"""SELECT table_id, min(begin_snapshot) FROM ducklake_table GROUP BY table_id
-                  HAVING min(begin_snapshot) IN ({listed})"""
-        for table, begin in database.query(sql):
-            made[begin].append(table)
-    return Named(names, made)
+        sql = f"""SELECT table_id, begin_snapshot, schema_id, table_name FROM ducklake_table
+                  WHERE begin_snapshot IN ({listed})"""
+        for table, begin, schema, name in database.query(sql):
+            begun[begin, f"{schemas.get(schema, '?')}.{name}"] = table
+    for listed in id_lists(set(begun.values())):
+        sql = f"SELECT table_id, min(begin_snapshot) FROM ducklake_table WHERE table_id IN ({listed}) GROUP BY table_id"
+        first.update(dict(database.query(sql)))
+    return Named(names, begun, first)
 
 
 def words(snapshot: int, changes: Changes, names: Named, table: int | None = None) -> tuple[str, ...]:
@@ -74,19 +81,32 @@ def words(snapshot: int, changes: Changes, names: Named, table: int | None = Non
     # A second delete from a file is noted as a flush and a merge too: it puts one delete file in another's place.
     deleted = {change.value for change in changes if change.kind in DELETED}
     said = [
-        f"{_WORDS.get(change.kind, change.kind.replace('_', ' '))} {_thing(snapshot, change, names)}"
+        _sentence(snapshot, change, names)
         for change in changes
-        if not (change.kind in COMPACTED and change.value in deleted) and (table is None or change.value == str(table))
+        if not (change.kind in COMPACTED and change.value in deleted)
+        and (table is None or _table(snapshot, change, names) == table)
     ]
-    if table in names.made.get(snapshot, ()):
-        said.insert(0, "created the table")
     return tuple(dict.fromkeys(said))
 
 
 def tables_of(snapshot: int, changes: Changes, names: Named) -> frozenset[int]:
     """The tables that a snapshot did something to."""
-    touched = {int(change.value) for change in changes if change.kind in _OF_TABLES and change.value.isdigit()}
-    return frozenset(touched | set(names.made.get(snapshot, ())))
+    touched = (_table(snapshot, change, names) for change in changes)
+    return frozenset(table for table in touched if table is not None)
+
+
+def _table(snapshot: int, change: SnapshotChange, names: Named) -> int | None:
+    """The table that a change was made to."""
+    if change.kind == "created_table":
+        return names.begun.get((snapshot, _thing(snapshot, change, names)))
+    return int(change.value) if change.kind in _OF_TABLES and change.value.isdigit() else None
+
+
+def _sentence(snapshot: int, change: SnapshotChange, names: Named) -> str:
+    thing = _thing(snapshot, change, names)
+    if change.kind == "created_table" and names.first.get(_table(snapshot, change, names) or 0, snapshot) < snapshot:
+        return f"renamed a table to {thing}"
+    return f"{_WORDS.get(change.kind, change.kind.replace('_', ' '))} {thing}"
 
 
 def _thing(snapshot: int, change: SnapshotChange, names: Named) -> str:

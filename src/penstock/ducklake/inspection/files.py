@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from penstock.ducklake.catalog.databases import Row
-from penstock.ducklake.inspection.live_files import DELETED, INLINED_DELETES, SIZE, LiveFiles, shown_files
+from penstock.ducklake.catalog.id_lists import id_lists
+from penstock.ducklake.inspection.live_files import SIZE, delete_files, deletes, inlined_deletes, shown_files
 from penstock.ducklake.inspection.pages import Page, Window
 from penstock.ducklake.inspection.partition_values import PartitionKeys, PartitionValue, values_of_files
 from penstock.ducklake.model.objects import TableInfo
@@ -18,8 +20,12 @@ _KEYS = {
     "id": ("d.data_file_id",),
     "size": (SIZE,),
     "rows": ("d.record_count",),
-    "deleted": (DELETED,),
+    "deleted": ("sum(f.lost)",),
 }
+_DATA_FILES = f"""d.data_file_id, d.path, d.path_is_relative, {SIZE}, coalesce(d.record_count, 0), d.begin_snapshot,
+    d.row_id_start, CASE WHEN d.encryption_key IS NULL THEN 0 ELSE 1 END, d.mapping_id"""
+_DELETE_FILES = """x.data_file_id, x.path, x.path_is_relative, coalesce(x.file_size_bytes, 0),
+    coalesce(x.delete_count, 0)"""
 _LEAST, _MOST = 10, 50  # as powers of two, the sizes that are told apart: below a kilobyte all are alike
 
 
@@ -63,41 +69,74 @@ def file_summaries(
     limit: int = 100,
 ) -> Page[FileSummary]:
     """A page of the data files that a snapshot shows."""
-    window = Window(order, descending, offset, limit).sql(_KEYS, "d.data_file_id")
+    window = Window(order, descending, offset, limit)
     database = shown.database
     with database.consistent():
         total = int(database.value(f"SELECT count(*) FROM {shown_files(shown, table)}"))
-        rows = database.query(
-            f"""SELECT d.data_file_id, d.path, d.path_is_relative, {SIZE}, coalesce(d.record_count, 0), {DELETED},
-                       x.path, x.path_is_relative, coalesce(x.file_size_bytes, 0), {INLINED_DELETES},
-                       d.begin_snapshot, d.row_id_start, CASE WHEN d.encryption_key IS NULL THEN 0 ELSE 1 END,
-                       d.mapping_id, d.partition_id
-                FROM {LiveFiles.of(shown, table).sql()} {window}"""
+        ids = _ids(shown, table, window)
+        found = _details(shown, table, ids)
+    return Page(tuple(found[number] for number in ids), total, offset)
+
+
+def _ids(shown: Shown, table: TableInfo, window: Window) -> list[int]:
+    if window.order == "deleted":
+        parts = [f"SELECT d.data_file_id AS id, 0 AS lost, 1 AS shown FROM {shown_files(shown, table)}"]
+        parts += [f"SELECT {file}, {rows}, 0 FROM {source}" for file, rows, source in deletes(shown, table)]
+        sql = f"""SELECT f.id FROM ({" UNION ALL ".join(parts)}) f GROUP BY f.id HAVING max(f.shown) = 1
+                  {window.sql(_KEYS, "f.id")}"""
+    else:
+        sql = f"SELECT d.data_file_id FROM {shown_files(shown, table)} {window.sql(_KEYS, 'd.data_file_id')}"
+    return [number for (number,) in shown.database.query(sql)]
+
+
+def _details(shown: Shown, table: TableInfo, ids: Sequence[int]) -> dict[int, FileSummary]:
+    rows, partitions = _Rows(shown), _partitions(shown, table, ids)
+    deleted = {row[0]: row for row in rows.of(_DELETE_FILES, delete_files(shown, table), "x.data_file_id", ids)}
+    source = inlined_deletes(shown, table)
+    inlined: dict[int, int] = {}
+    if source is not None:
+        inlined.update(rows.of("i.file_id, count(*)", source, "i.file_id", ids, "GROUP BY i.file_id"))
+    found = {}
+    for row in rows.of(_DATA_FILES, shown_files(shown, table), "d.data_file_id", ids):
+        _, delete_path, is_relative, delete_size, count = deleted.get(row[0], (row[0], None, False, 0, 0))
+        found[row[0]] = FileSummary(
+            id=row[0],
+            path=resolve(table.path, row[1], bool(row[2])),
+            stored_path=row[1],
+            size=int(row[3]),
+            rows=int(row[4]),
+            deleted_rows=int(count) + int(inlined.get(row[0], 0)),
+            delete_file=None if delete_path is None else resolve(table.path, delete_path, bool(is_relative)),
+            delete_size=int(delete_size),
+            inlined_deletes=int(inlined.get(row[0], 0)),
+            partition=partitions.get(row[0], ()),
+            begin_snapshot=row[5],
+            row_id_start=row[6],
+            encrypted=bool(row[7]),
+            mapping=row[8],
         )
-        partitioned = [row[0] for row in rows if row[-1] is not None]
-        values = values_of_files(database, table.id, partitioned)
-        keys = PartitionKeys.of(shown, table) if partitioned else PartitionKeys({}, {})
-    items = tuple(_summary(table, row, keys.values(row[-1], values.get(row[0], ()))) for row in rows)
-    return Page(items, total, offset)
+    return found
 
 
-def _summary(table: TableInfo, row: Row, partition: tuple[PartitionValue, ...]) -> FileSummary:
-    return FileSummary(
-        id=row[0],
-        path=resolve(table.path, row[1], bool(row[2])),
-        stored_path=row[1],
-        size=int(row[3]),
-        rows=int(row[4]),
-        deleted_rows=int(row[5]),
-        delete_file=None if row[6] is None else resolve(table.path, row[6], bool(row[7])),
-        delete_size=int(row[8]),
-        inlined_deletes=int(row[9]),
-        partition=partition,
-        begin_snapshot=row[10],
-        row_id_start=row[11],
-        encrypted=bool(row[12]),
-        mapping=row[13],
-    )
+def _partitions(shown: Shown, table: TableInfo, ids: Sequence[int]) -> dict[int, tuple[PartitionValue, ...]]:
+    keys = PartitionKeys.of(shown, table)
+    if not keys.specs:
+        return {}
+    values = values_of_files(shown.database, table.id, ids)
+    rows = _Rows(shown).of("d.data_file_id, d.partition_id", shown_files(shown, table), "d.data_file_id", ids)
+    return {number: keys.values(partition, values.get(number, ())) for number, partition in rows}
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows about some files."""
+
+    shown: Shown
+
+    def of(self, select: str, source: str, id: str, ids: Sequence[int], more: str = "") -> Iterator[Row]:
+        """What is selected from a source, for the files of some ids."""
+        for listed in id_lists(ids):
+            yield from self.shown.database.query(f"SELECT {select} FROM {source} AND {id} IN ({listed}) {more}")
 
 
 def file_sizes(shown: Shown, table: TableInfo) -> list[SizeBucket]:

@@ -105,6 +105,8 @@ def _touching(database: Database, table_id: int) -> Sequence[int]:
     """The snapshots that did something to a table, newest first. A pattern finds them, and a few too many."""
     sql = "SELECT snapshot_id, changes_made FROM ducklake_snapshot_changes WHERE changes_made LIKE ?"
     found = {snapshot for snapshot, text in database.query(sql, [f"%:{table_id}%"]) if done_to(table_id, text)}
-    created = f"""SELECT snapshot_id FROM ducklake_snapshot
-                  WHERE snapshot_id = (SELECT min(begin_snapshot) FROM ducklake_table WHERE table_id = {table_id})"""
-    return sorted({*found, *(number for (number,) in database.query(created))}, reverse=True)
+    began = database.query(
+        f"""SELECT DISTINCT t.begin_snapshot FROM ducklake_table t
+            JOIN ducklake_snapshot s ON s.snapshot_id = t.begin_snapshot WHERE t.table_id = {table_id}"""
+    )
+    return sorted({*found, *(number for (number,) in began)}, reverse=True)

@@ -1,49 +1,36 @@
-"""Writes the SQL that the lists of a table's files have in common: the files that are shown, and what each has lost."""
+"""Writes the SQL that the lists of a table's files have in common: the files that are shown, and what they have lost.
+
+Lists are put together by UNION and GROUP BY, not by joins: a catalog without indexes, whose planner knows nothing of
+its tables yet, joins thousands of files by looking at each for each.
+"""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from penstock.ducklake.catalog.inlined_rows import inlined_delete_table
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.transaction import Shown
 
 SIZE = "coalesce(d.file_size_bytes, 0)"  # other writers may leave it out
-INLINED_DELETES = "coalesce(i.deletes, 0)"
-DELETED = f"coalesce(x.delete_count, 0) + {INLINED_DELETES}"
-
-
-@dataclass(frozen=True)
-class LiveFiles:
-    """Data files `d` of a table, their delete files `x`, and how many deletes `i` the catalog itself keeps."""
-
-    source: str
-    where: str
-
-    @classmethod
-    def of(cls, shown: Shown, table: TableInfo) -> LiveFiles:
-        """The files that a snapshot shows."""
-        database, at = shown.database, shown.at
-        name = inlined_delete_table(database, table.id)
-        if name is None:
-            inlined = "SELECT data_file_id AS file_id, 0 AS deletes FROM ducklake_data_file WHERE 1 = 0"
-        else:
-            kept = database.identifier(name)
-            inlined = f"SELECT file_id, count(*) AS deletes FROM {kept} WHERE {at.begun()} GROUP BY file_id"
-        return cls(
-            f"""ducklake_data_file d
-                LEFT JOIN (SELECT data_file_id, path, path_is_relative, file_size_bytes, delete_count
-                           FROM ducklake_delete_file WHERE table_id = {table.id} AND {at.visible()}) x
-                  ON x.data_file_id = d.data_file_id
-                LEFT JOIN ({inlined}) i ON i.file_id = d.data_file_id""",
-            f"d.table_id = {table.id} AND {at.visible('d')}",
-        )
-
-    def sql(self, joined: str = "") -> str:
-        """What stands after FROM, with what else is joined."""
-        return f"{self.source} {joined} WHERE {self.where}"
 
 
 def shown_files(shown: Shown, table: TableInfo) -> str:
-    """The same without what they have lost."""
+    """What stands after FROM: the data files `d` that a snapshot shows."""
     return f"ducklake_data_file d WHERE d.table_id = {table.id} AND {shown.at.visible('d')}"
+
+
+def delete_files(shown: Shown, table: TableInfo) -> str:
+    """The delete files `x` that it shows."""
+    return f"ducklake_delete_file x WHERE x.table_id = {table.id} AND {shown.at.visible('x')}"
+
+
+def inlined_deletes(shown: Shown, table: TableInfo) -> str | None:
+    """The deletes `i` that the catalog itself keeps, where it can keep any."""
+    name = inlined_delete_table(shown.database, table.id)
+    return None if name is None else f"{shown.database.identifier(name)} i WHERE {shown.at.begun('i')}"
+
+
+def deletes(shown: Shown, table: TableInfo) -> list[tuple[str, str, str]]:
+    """All that tells of deletes: each time the data file, how many rows of it, and what stands after FROM."""
+    inlined = inlined_deletes(shown, table)
+    kept = [("i.file_id", "1", inlined)] if inlined is not None else []
+    return [("x.data_file_id", "coalesce(x.delete_count, 0)", delete_files(shown, table)), *kept]

@@ -184,10 +184,15 @@ def _file_totals(shown: Shown, kind: str, only: int | None) -> dict[int, FileTot
 
 
 def _asked_totals(shown: Shown, kind: str, only: int | None) -> dict[int, FileTotals]:
-    rows = {"data_file": "record_count", "delete_file": "delete_count"}[kind]
-    sql = f"""SELECT table_id, count(*), sum(coalesce(file_size_bytes, 0)), sum(coalesce({rows}, 0)),
-                     sum(CASE WHEN partial_max > {shown.at.version} THEN 1 ELSE 0 END)
-              FROM ducklake_{kind} WHERE {shown.at.visible()}{_of(only)} GROUP BY table_id"""
+    if kind == "data_file":
+        rows, joined = "f.record_count", ""
+    else:  # the extension may leave the delete file of a file that is gone
+        rows = "CASE WHEN d.data_file_id IS NULL THEN 0 ELSE f.delete_count END"
+        joined = f"LEFT JOIN ducklake_data_file d ON d.data_file_id = f.data_file_id AND {shown.at.visible('d')}"
+    sql = f"""SELECT f.table_id, count(*), sum(coalesce(f.file_size_bytes, 0)), sum(coalesce({rows}, 0)),
+                     sum(CASE WHEN f.partial_max > {shown.at.version} THEN 1 ELSE 0 END)
+              FROM ducklake_{kind} f {joined} WHERE {shown.at.visible("f")}{_of(only, "f.table_id")}
+              GROUP BY f.table_id"""
     return {table_id: FileTotals(*map(int, counted)) for table_id, *counted in shown.database.query(sql)}
 
 
