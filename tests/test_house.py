@@ -24,7 +24,7 @@ ROOMS = {
     "delta": ("format", "log", "reading", "writing", "table"),
 }  # fmt: skip
 # Ways in, which only the public face knows of.
-DOORS = ("sql", "cli")
+DOORS = ("sql", "explorer", "cli")
 FACE = ("attaching", "format_lakes", "lake", "lake_session")
 PURE = ("version", "errors", "texts", "markup", "schema", "predicates", "partitioning")
 SPARKLESS = ("model", "files", "catalog", "transaction", "inspection")  # rooms of ducklake, which start no JVM

@@ -1,0 +1,85 @@
+"""The pages and who may see them, as one application that a server runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from penstock.errors import AttachError, CatalogError, InvalidError, NotFoundError, PenstockError, UnsupportedError
+from penstock.explorer.access import Access, AccessGuard
+from penstock.explorer.asked import Asked
+from penstock.explorer.lake_source import LakeSource
+from penstock.explorer.pages import health, lake, pruning, rows, snapshots, sql, tables
+from penstock.explorer.queries import Queries
+from penstock.explorer.rendering import Explorer
+
+_MOST_SAID = 500
+_log = logging.getLogger("penstock.explorer")
+_STATIC = Path(__file__).parent / "static"
+_STATUS = {NotFoundError: 404, InvalidError: 400, AttachError: 503, CatalogError: 503, UnsupportedError: 501}
+Page = Callable[[Explorer, Asked, Request], Response]
+_PAGES: dict[str, Page] = {
+    "/": lake.overview,
+    "/snapshots": snapshots.of_lake,
+    "/snapshots.svg": snapshots.picture_of_lake,
+    "/health": health.findings,
+    "/sql": sql.box,
+    "/tables/{table:int}": tables.columns,
+    "/tables/{table:int}/partitions": tables.partitions,
+    "/tables/{table:int}/partitions.svg": tables.picture_of_partitions,
+    "/tables/{table:int}/files": tables.files,
+    "/tables/{table:int}/files.svg": tables.picture_of_files,
+    "/tables/{table:int}/snapshots": snapshots.of_table,
+    "/tables/{table:int}/snapshots.svg": snapshots.picture_of_table,
+    "/tables/{table:int}/changes": rows.changes,
+    "/tables/{table:int}/sample": rows.sample,
+    "/tables/{table:int}/filter": pruning.filtered,
+    "/tables/{table:int}/filter.svg": pruning.picture,
+}
+
+
+def application(source: LakeSource, access: Access, queries: Queries) -> ASGIApp:
+    """The application of one lake; `queries` runs what reads rows."""
+    explorer = Explorer(source, queries)
+    routes = [Route(path, _answering(explorer, page)) for path, page in _PAGES.items()]
+    pages = Starlette(
+        routes=[*routes, Mount("/static", StaticFiles(directory=_STATIC))],
+        exception_handlers={HTTPException: _not_there(explorer)},
+    )
+    return AccessGuard(pages, access)
+
+
+def _answering(explorer: Explorer, page: Page) -> Callable[[Request], Response]:
+    """A page as Starlette calls it: on a thread of its own, and whose every error is a page too."""
+
+    def answer(request: Request) -> Response:
+        try:
+            return page(explorer, Asked.of(request), request)
+        except PenstockError as error:
+            status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
+            return explorer.failed(Asked.of(request), explorer.source.without_secrets(str(error)), status)
+        except Exception as error:
+            # What a library says may hold an address with a password in it, which pages do not show.
+            _log.error("%s: %s", request.scope["path"], explorer.source.without_secrets(repr(error))[:_MOST_SAID])
+            _log.debug("where that was", exc_info=True)
+            said = "Something went wrong that the explorer does not know of. The terminal that it runs in says more."
+            return explorer.failed(Asked.of(request), said, 500)
+
+    return answer
+
+
+def _not_there(explorer: Explorer) -> Callable[[Request, Exception], Response]:
+    def answer(request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        return explorer.failed(Asked.of(request), "There is no such page.", status)
+
+    return answer

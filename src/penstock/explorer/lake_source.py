@@ -1,0 +1,107 @@
+"""The lake that the explorer shows: opened for a request, and let go of after it where others want its file."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from penstock.ducklake.catalog.location import Location, parse_location, secrets_in
+from penstock.ducklake.catalog.opening import AttachOptions, Catalog, open_catalog
+from penstock.ducklake.catalog.snapshots import latest_snapshot, snapshot_by_version
+from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.model.snapshots import Snapshot
+from penstock.ducklake.transaction import Shown
+from penstock.storage.options import StorageOptions, use_options
+
+_HIDDEN = "***"
+_SECRET_PARAMETERS = ("password", "passwd", "secret", "token")
+
+
+@dataclass(frozen=True)
+class View:
+    """The lake as one request sees it: its open catalog, and the snapshot that is looked at."""
+
+    catalog: Catalog
+    snapshot: Snapshot
+    newest: Snapshot
+
+    @property
+    def at(self) -> At:
+        """Which of the catalog's rows that snapshot shows."""
+        return At(self.snapshot.id)
+
+    @property
+    def shown(self) -> Shown:
+        """The same, as the catalog's own functions take it."""
+        return Shown(self.catalog.database, self.at, self.catalog.data_path)
+
+    @property
+    def version(self) -> int | None:
+        """The number of the snapshot, where it is not the newest."""
+        return None if self.snapshot.id == self.newest.id else self.snapshot.id
+
+
+@dataclass
+class LakeSource:
+    """A lake by its location. It is open only while a request asks it: a DuckDB file is free for writers otherwise."""
+
+    uri: str
+    options: AttachOptions = field(default_factory=AttachOptions)
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    _kept: Catalog | None = field(default=None, init=False, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.location: Location = parse_location(self.uri)
+        self.options = replace(self.options, read_only=True, create_if_not_exists=False, automatic_migration=False)
+
+    def __str__(self) -> str:
+        return str(self.location)
+
+    @contextmanager
+    def opened(self, version: int | None = None) -> Iterator[View]:
+        """The lake at a snapshot, by default the newest, in one state of its catalog."""
+        with self._catalog() as catalog, catalog.database.consistent():
+            newest = latest_snapshot(catalog.database)
+            snapshot = newest if version is None else snapshot_by_version(catalog.database, version)
+            yield View(catalog, snapshot, newest)
+
+    @contextmanager
+    def _catalog(self) -> Iterator[Catalog]:
+        if self.location.is_remote:  # nobody writes it, and some of it may have been copied to this machine
+            with self._lock:
+                self._kept = self._kept or self._open()
+            yield self._kept
+            return
+        catalog = self._open()
+        try:
+            yield catalog
+        finally:
+            catalog.database.close()
+
+    def _open(self) -> Catalog:
+        catalog = open_catalog(self.uri, self.options)
+        if self.storage_options:
+            use_options(catalog.data_path, StorageOptions.of(self.storage_options))
+        return catalog
+
+    def close(self) -> None:
+        """Let go of what is still open."""
+        with self._lock:
+            if self._kept is not None:
+                self._kept.database.close()
+            self._kept = None
+
+    def without_secrets(self, text: str) -> str:
+        """A text, such as an error of DuckDB's, without the passwords that this lake is reached by."""
+        secrets = [*secrets_in(self.uri), *self.storage_options.values()]
+        secrets += [value for name, value in self.options.metadata_parameters.items() if _is_secret(name)]
+        for secret in sorted(secrets, key=len, reverse=True):
+            text = text.replace(secret, _HIDDEN) if len(secret) > 3 else text
+        return self.location.without_token(text)
+
+
+def _is_secret(name: str) -> bool:
+    return any(word in name.lower() for word in _SECRET_PARAMETERS)

@@ -1,0 +1,216 @@
+"""Runs queries over the lake, each in a process of its own that reads the lake and can do nothing else."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Protocol
+
+from penstock.ducklake.catalog import objects
+from penstock.ducklake.model.objects import TableInfo
+from penstock.ducklake.transaction import Shown
+from penstock.errors import AttachError, CatalogError, InvalidError, PenstockError, UnsupportedError
+from penstock.explorer.lake_source import LakeSource, View
+from penstock.explorer.query_rules import ALIAS, LakeNames, checked_query
+from penstock.explorer.query_worker import QueryTask
+from penstock.storage.duckdb_sql import duckdb_quoted, text_literal
+from penstock.storage.options import known_stores
+from penstock.storage.paths import is_local
+from penstock.storage.stores import store_kind
+
+_SCANNERS = {"sqlite": "sqlite_scanner", "postgres": "postgres_scanner", "mysql": "mysql_scanner"}
+_WORKER = "from penstock.explorer.query_worker import main; main()"
+_MOST_OTHER_FILES = 10_000
+_AT_ONCE = 2
+_PATIENCE = 5.0  # seconds that a query waits for others
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows as DuckDB or Spark prints them: None is NULL. `more` says whether there are others."""
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+    more: bool = False
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a query may take."""
+
+    seconds: float = 30.0
+    memory: str = "1GB"
+    rows: int = 200
+    letters: int = 2000
+
+
+class Queries(Protocol):
+    """What runs queries: DuckDB, or Spark."""
+
+    engine: str
+
+    def sample(self, view: View, table: TableInfo, offset: int, count: int) -> Rows:
+        """Some rows of a table at the snapshot that is looked at."""
+
+    def changes(self, view: View, table: TableInfo, first: int, last: int, offset: int, count: int) -> Rows:
+        """Some of the rows that a span of snapshots changed, oldest first."""
+
+    def select(self, view: View, sql: str) -> Rows:
+        """The first rows of a query that somebody wrote, over the snapshot that is looked at."""
+
+
+@dataclass
+class DuckdbQueries:
+    """Queries by DuckDB. The catalog's file is held for reading while one runs, as by any reader."""
+
+    source: LakeSource
+    limits: Limits = field(default_factory=Limits)
+    engine: str = "DuckDB"
+    _turns: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(_AT_ONCE))
+
+    def sample(self, view: View, table: TableInfo, offset: int, count: int) -> Rows:
+        """Some rows of a table at the snapshot that is looked at."""
+        name = ".".join(map(duckdb_quoted, (ALIAS, table.schema.name, table.name)))
+        sql = f"SELECT * FROM {name} AT (VERSION => {view.snapshot.id}) LIMIT {count + 1} OFFSET {offset}"
+        return self._run(view, sql, count)
+
+    def changes(self, view: View, table: TableInfo, first: int, last: int, offset: int, count: int) -> Rows:
+        """Some of the rows that a span of snapshots changed, oldest first."""
+        given = ", ".join([*map(text_literal, (ALIAS, table.schema.name, table.name)), str(first), str(last)])
+        sql = f"""SELECT * FROM ducklake_table_changes({given})
+                  ORDER BY snapshot_id, rowid, change_type LIMIT {count + 1} OFFSET {offset}"""
+        return self._run(view, sql, count)
+
+    def select(self, view: View, sql: str) -> Rows:
+        """The first rows of a query that somebody wrote, over the snapshot that is looked at."""
+        return self._run(view, checked_query(sql, LakeNames.of(view.shown)), self.limits.rows, view.version)
+
+    def _run(self, view: View, sql: str, count: int, version: int | None = None) -> Rows:
+        answer = self._answer(self._task(view, sql, count, version))
+        if "error" in answer:
+            raise self._failure(answer["error"])
+        rows = [tuple(_cut(value, answer["letters"]) for value in row) for row in answer["rows"]]
+        return Rows(
+            tuple(answer["names"]), tuple(answer["types"]), tuple(rows[:count]), len(rows) > count, answer["seconds"]
+        )
+
+    def _task(self, view: View, sql: str, count: int, version: int | None) -> QueryTask:
+        stores = {store: options for store, options in known_stores().items() if store.kind in ("s3", "azure")}
+        folders, files = _readable(view.shown)
+        extensions = ["ducklake", *(_SCANNERS[e] for e in [self.source.location.engine] if e in _SCANNERS)]
+        if stores or self.source.location.is_remote or not all(map(is_local, folders)) or _is_encrypted(view):
+            extensions.append("httpfs")
+        if any(store_kind(path) == "azure" for path in folders):
+            extensions.append("azure")
+        for extension in extensions:
+            _install(extension)
+        attach = _attach_sql(self.source, version)
+        limits = self.limits
+        return QueryTask(
+            sql, attach, tuple(extensions), folders, files, stores or None, count, limits.letters, limits.memory
+        )
+
+    def _answer(self, task: QueryTask) -> Mapping[str, Any]:
+        with self._turn():
+            process = subprocess.Popen(
+                [sys.executable, "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+            try:
+                output, errors = process.communicate(pickle.dumps(task), timeout=self.limits.seconds)
+            except subprocess.TimeoutExpired:
+                raise InvalidError(
+                    f"the query was stopped after {self.limits.seconds:g} seconds; ask for less, or run it with "
+                    "`penstock sql`, which has no limit"
+                ) from None
+            finally:
+                process.kill()
+                process.communicate()
+        if process.returncode:
+            said = errors.decode(errors="replace").strip().splitlines()
+            raise CatalogError(
+                "the process that ran the query has ended without an answer, as it does when memory runs out: "
+                + self.source.without_secrets(said[-1] if said else f"signal {-process.returncode}")
+            )
+        answer: Mapping[str, Any] = json.loads(output)
+        return answer
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._turns.acquire(timeout=_PATIENCE):
+            raise InvalidError(f"{_AT_ONCE} queries are running already; try again when one has ended")
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    def _failure(self, said: str) -> PenstockError:
+        said = self.source.without_secrets(said)
+        if "lock" in said.lower() and "conflicting" in said.lower():
+            return AttachError(held_elsewhere(self.source))
+        return InvalidError(f"DuckDB says: {said}")
+
+
+def held_elsewhere(source: LakeSource) -> str:
+    """What to say where another process writes to the catalog's file."""
+    return (
+        f"{source} is held by another process, which writes to it; reload the page when that has ended, or keep the "
+        "catalog in SQLite or PostgreSQL, which many can use at once"
+    )
+
+
+def _cut(value: str | None, letters: int) -> str | None:
+    return value if value is None or len(value) <= letters else value[:letters] + "…"
+
+
+def _attach_sql(source: LakeSource, version: int | None) -> str:
+    options, location = source.options, source.location
+    said = ["READ_ONLY"]
+    if options.data_path:
+        said += [f"DATA_PATH {text_literal(options.data_path)}"]
+        said += ["OVERRIDE_DATA_PATH"] if options.override_data_path else []
+    if options.metadata_schema:
+        said.append(f"METADATA_SCHEMA {text_literal(options.metadata_schema)}")
+    if options.metadata_parameters:
+        pairs = ", ".join(f"{text_literal(n)}: {text_literal(v)}" for n, v in options.metadata_parameters.items())
+        said.append(f"METADATA_PARAMETERS MAP {{{pairs}}}")
+    if version is not None:
+        said.append(f"SNAPSHOT_VERSION {version}")
+    kind = "" if location.engine == "duckdb" else f"{location.engine}:"
+    return f"ATTACH {text_literal(f'ducklake:{kind}{location.target}')} AS {ALIAS} ({', '.join(said)})"
+
+
+def _readable(shown: Shown) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The folders that a lake's files are in, and files that were added from elsewhere."""
+    tables = objects.tables(shown.database, shown.at, shown.data_path)
+    folders = {shown.data_path, *(table.path for table in tables if not table.path.startswith(shown.data_path))}
+    files: set[str] = set()
+    for table in ("ducklake_data_file", "ducklake_delete_file"):
+        sql = f"SELECT path FROM {table} WHERE path_is_relative = ? LIMIT {_MOST_OTHER_FILES}"
+        files.update(path for (path,) in shown.database.query(sql, [False]))
+    return tuple(folders), tuple(path for path in files if not path.startswith(tuple(folders)))
+
+
+def _is_encrypted(view: View) -> bool:
+    return any(option.name == "encrypted" and option.value == "true" for option in view.catalog.options())
+
+
+@cache
+def _install(extension: str) -> None:
+    try:
+        from duckdb_extensions import import_extension
+
+        import_extension(extension)
+    except ImportError:
+        raise UnsupportedError(
+            f"rows are read by DuckDB with its extension {extension}; pip install 'penstock[explorer]', or start the "
+            "explorer with --spark"
+        ) from None
