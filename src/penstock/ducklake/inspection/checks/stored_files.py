@@ -12,9 +12,10 @@ import pyarrow as pa
 from penstock.ducklake.catalog.ages import DELETE_OLDER_THAN, before_now
 from penstock.ducklake.catalog.file_paths import NamedFile, named_files
 from penstock.ducklake.catalog.location import redact
-from penstock.ducklake.inspection.findings import Examined, Finding, Remedy, counted, finding, sized
+from penstock.ducklake.inspection import remedies
+from penstock.ducklake.inspection.findings import Examined, Finding, counted, finding, sized
 from penstock.ducklake.inspection.lake_folders import YOUNG, files_in, lake_folders, own_files, unnamed
-from penstock.ducklake.inspection.thresholds import FILES_LOOKED_AT
+from penstock.ducklake.inspection.thresholds import FILES_LOOKED_AT, SNAPSHOT_AGE
 from penstock.errors import PenstockError
 from penstock.storage.filesystems import StoredFile, is_file, list_directory
 from penstock.storage.paths import normalised
@@ -40,7 +41,9 @@ def check(lake: Examined) -> Iterator[Finding]:
     except (OSError, pa.ArrowException, PenstockError) as error:
         said = redact(str(error).splitlines()[0] if str(error) else type(error).__name__)
         message = f"what is stored under {data_path} cannot be listed: {said}"
-        yield finding(CHECK, "problem", message, remedy=Remedy("", "penstock.attach(..., storage_options={...})"))
+        yield finding(
+            CHECK, "problem", message, remedy=remedies.Remedy("", "penstock.attach(..., storage_options={...})")
+        )
 
 
 def _orphans(lake: Examined, stored: Sequence[tuple[str, StoredFile]]) -> Finding:
@@ -52,8 +55,7 @@ def _orphans(lake: Examined, stored: Sequence[tuple[str, StoredFile]]) -> Findin
     numbers = {"files": len(found), "due": len(due), "bytes": size, "stored_files": len(stored)}
     if due:
         message = f"{counted(len(due), 'file')} of {sized(size)} that the catalog does not name, older than {interval}"
-        remedy = Remedy("penstock maintain LAKE orphans", "lake.delete_orphaned_files()")
-        return finding(ORPHANS, "advice", message, numbers, remedy=remedy)
+        return finding(ORPHANS, "advice", message, numbers, remedy=remedies.delete_orphans())
     message = f"of {counted(len(stored), 'stored file')}, none is older than {interval} and unknown to the catalog"
     return finding(ORPHANS, "fine", message, numbers)
 
@@ -73,7 +75,7 @@ def _missing(lake: Examined, named: Sequence[NamedFile], stored: set[str]) -> It
             f"{mine[0].path}{' and others' if files > 1 else ''}"
         )
         way = "; restore them from a backup" if live else "; expire the old snapshots that need them"
-        remedy = Remedy("", 'lake.expire_snapshots(older_than="...")') if not live else None
+        remedy = None if live else remedies.expire(SNAPSHOT_AGE.days)
         yield finding(
             MISSING, "problem", message + way, {"files": files, "live": live}, table=tables.get(table_id), remedy=remedy
         )
