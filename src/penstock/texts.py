@@ -18,4 +18,4 @@ def size_text(size: float) -> str:
     power = 0
     while size >= 1000 and power < len(_UNITS) - 1:
         size, power = size / 1000, power + 1
-    return f"{size:,.0f} {_UNITS[power]}" if power == 0 else f"{size:.1f} {_UNITS[power]}"
+    return f"{size:,.0f} {_UNITS[power]}" if power == 0 else f"{size:,.1f} {_UNITS[power]}"

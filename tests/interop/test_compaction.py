@@ -531,7 +531,7 @@ def test_a_terminal_is_told_how_far_a_merge_is(
     for module in (progress, job_progress):
         monkeypatch.setattr(module, "SILENT_SECONDS", 0.0)
     monkeypatch.setattr(job_progress, "_SECONDS", 0.02)
-    monkeypatch.delenv("PYTEST_VERSION")
+    monkeypatch.setattr(progress._Setting, "shown", True)
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     with attached(file_catalog, spark) as lake:
         lake.merge_adjacent_files()

@@ -30,6 +30,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     monkeypatch.setattr(module.time, "time", lambda: now[0])
     monkeypatch.delenv("PYTEST_VERSION")
     monkeypatch.delenv("PENSTOCK_PROGRESS", raising=False)
+    monkeypatch.setattr(module._Setting, "shown", None)
     return now
 
 
@@ -113,7 +114,6 @@ def test_a_variable_turns_it_off(
 def test_the_program_turns_it_off_and_on(
     clock: list[float], terminal: Terminal, monkeypatch: pytest.MonkeyPatch, environment: str
 ) -> None:
-    monkeypatch.setattr(module._Setting, "shown", None)
     monkeypatch.setenv("PENSTOCK_PROGRESS", environment)
     show_progress(False)
     work(clock, terminal)

@@ -61,12 +61,16 @@ def in_pipe(code: str, **environment: str) -> Ended:
     return Ended(program.returncode, errors, output)
 
 
-def _started(code: str, environment: Mapping[str, str], errors: int) -> subprocess.Popen[str]:
+def users_environment() -> dict[str, str]:
+    """The environment of a program that knows nothing of tests, but where this Penstock is."""
     inherited = {name: value for name, value in os.environ.items() if name not in _OURS}
-    paths = os.pathsep.join(path for path in sys.path if path)
+    return {**inherited, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
+def _started(code: str, environment: Mapping[str, str], errors: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", code],
-        env={**inherited, "PYTHONPATH": paths, **environment},
+        env={**users_environment(), **environment},
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
     )  # fmt: skip
 

@@ -29,6 +29,7 @@ from penstock.spark.versions import chosen_version
 from penstock.spark.write_job import Distribution
 from penstock.storage.options import options_on_trial
 from penstock.storage.paths import absolute, folder
+from penstock.storage.progress import titled
 
 
 class DeltaTable:
@@ -104,6 +105,7 @@ class DeltaTable:
         wanted = chosen_version(self._spark, version, timestamp, self._log.version_at)
         return FileScan.of(self._spark, self._log, self._log.snapshot(wanted)).frame()
 
+    @titled("append")
     def append(
         self, frame: DataFrame, *, txn: tuple[str, int] | None = None, distribution: Distribution = "auto"
     ) -> int:
@@ -127,6 +129,7 @@ class DeltaTable:
         """
         return statements.append(self._spark, self._log, frame, txn, distribution)
 
+    @titled("overwrite")
     def overwrite(
         self, frame: DataFrame, *, where: str | SparkColumn | None = None, distribution: Distribution = "auto"
     ) -> int:
@@ -151,6 +154,7 @@ class DeltaTable:
             return statements.overwrite(self._spark, self._log, frame, distribution)
         return statements.overwrite_where(self._spark, self._log, frame, where, distribution)
 
+    @titled("delete")
     def delete(self, where: str | SparkColumn | None = None) -> int:
         """Deletes rows. Files that go whole are not read, others that hold such rows are written anew.
 
@@ -229,6 +233,7 @@ class DeltaTable:
         """
         return verify_files(FileScan.of(self._spark, self._log, self._log.snapshot()))
 
+    @titled("backfill")
     def backfill(self) -> int:
         """Writes files anew whose partition columns are missing or not as they should be.
 
@@ -245,6 +250,7 @@ class DeltaTable:
         """
         return backfill(self._spark, self._log)
 
+    @titled("compact")
     def compact(self, where: str | SparkColumn | None = None, *, target_file_size: int | None = None) -> int:
         """Puts the small files of each partition together into larger ones, by Spark's tasks.
 

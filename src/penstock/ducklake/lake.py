@@ -22,8 +22,10 @@ from penstock.ducklake.model.option_values import validate_option
 from penstock.ducklake.model.options import OPTIONS, OptionValue
 from penstock.ducklake.model.snapshot_changes import quoted_name
 from penstock.ducklake.model.snapshots import Snapshot, Version
+from penstock.ducklake.notebook_views import lake_html
 from penstock.ducklake.streaming.written_once import LakeBatch, forget_stream, streams, written_once
 from penstock.errors import InvalidError, NotFoundError
+from penstock.markup import if_possible
 from penstock.version import __version__
 
 _OPTIONS = "option_name string, description string, value string, scope string, scope_entry string"
@@ -43,6 +45,9 @@ class DuckLake(LakeMaintenance, LakeImport):
     def __repr__(self) -> str:
         """The location, without its secrets."""
         return repr(self._attachment)
+
+    def _repr_html_(self) -> str | None:
+        return if_possible(lambda: lake_html(self._attachment))
 
     def __enter__(self) -> Self:
         """The lake, which the end of the block closes."""

@@ -18,6 +18,7 @@ from penstock.ducklake.changing.target_rows import as_columns
 from penstock.ducklake.changing.target_table import target_table
 from penstock.ducklake.merge import Merge
 from penstock.ducklake.model.snapshots import Snapshot
+from penstock.ducklake.notebook_views import table_html
 from penstock.ducklake.readable_table import Nanoseconds, warn_of_nanoseconds
 from penstock.ducklake.streaming.stream_definitions import INITIAL, Start, define_stream
 from penstock.ducklake.streaming.stream_writer import OutputMode, StreamWriter, Write
@@ -25,9 +26,11 @@ from penstock.ducklake.table_links import TableLinks
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing import definitions, inserts, table_evolution
 from penstock.errors import InvalidError
+from penstock.markup import if_possible
 from penstock.spark.expressions import as_column
 from penstock.spark.write_job import Distribution
 from penstock.storage.progress import titled
+from penstock.texts import one_line
 
 # A list of tuples, dicts or dataclasses is an Iterable; so are frames of other libraries.
 Rows: TypeAlias = DataFrame | pa.Table | pa.RecordBatch | Iterable[Any]
@@ -45,7 +48,10 @@ class Table(TableLinks):
 
     def __repr__(self) -> str:
         """The table's name and its lake's location."""
-        return f"Table({self.schema_name}.{self.name} of {self._attachment!r})"
+        return f"Table({one_line(self.schema_name)}.{one_line(self.name)} of {self._attachment!r})"
+
+    def _repr_html_(self) -> str | None:
+        return if_possible(lambda: table_html(self._attachment, self.schema_name, self.name))
 
     def append(self, df: Rows, *, by_name: bool = False, distribution: Distribution = "auto") -> Snapshot | None:
         """Adds rows: those of a DataFrame, of Arrow, or of the program itself.

@@ -30,6 +30,7 @@ from penstock.spark.stores import prepare_store
 from penstock.spark.versions import chosen_version
 from penstock.spark.write_job import Distribution
 from penstock.storage.options import StorageOptions, options_for, options_on_trial
+from penstock.storage.progress import titled
 
 
 class Namespace(NamespaceMaintenance):
@@ -102,6 +103,7 @@ class Namespace(NamespaceMaintenance):
         """
         return self._scan(chosen_version(self._spark, version, timestamp, self._version_at)).frame()
 
+    @titled("append")
     def append(self, frame: DataFrame, *, distribution: Distribution = "auto") -> int:
         """Add rows; columns go by name, and those that are not given are NULL.
 
@@ -122,6 +124,7 @@ class Namespace(NamespaceMaintenance):
         """
         return write_rows(self._manifest, self._scan(), frame, "append", distribution)
 
+    @titled("overwrite")
     def overwrite(self, frame: DataFrame, *, distribution: Distribution = "auto") -> int:
         """Put rows in place of all that are there. Leaves take the columns that the namespace has now.
 
@@ -141,6 +144,7 @@ class Namespace(NamespaceMaintenance):
         """
         return write_rows(self._manifest, self._scan(), frame, "overwrite", distribution, replace_all=True)
 
+    @titled("delete")
     def delete(self, where: str | SparkColumn) -> int | None:
         """Delete the rows that a predicate is true for. Leaves that go as a whole are not read.
 

@@ -18,6 +18,7 @@ from penstock.lance.writing.fragment_write_job import ROWS_PER_FILE
 from penstock.lance.writing.row_writes import write_rows
 from penstock.spark.local_rows import local_frame
 from penstock.spark.versions import Age, moment
+from penstock.storage.progress import titled
 
 
 class NamespaceMaintenance:
@@ -45,6 +46,7 @@ class NamespaceMaintenance:
         """The namespace's name, or its path, `db$events`."""
         return self._name
 
+    @titled("compact")
     def compact(self, *, rows_per_fragment: int = ROWS_PER_FILE) -> int | None:
         """Put the small fragments of each leaf together, and remove deleted rows from their files.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.markup import card, note, share, table
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -25,3 +27,9 @@ class Explanation:
         lines = [f"{self.predicate}: {self.kept} of {self.files} {self.unit} are read, {self.pruned} are pruned"]
         lines += [f"  {count} by {reason}" for reason, count in self.reasons.items()]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        part = self.kept / self.files if self.files else 0.0
+        told = note(f"{self.kept:,} of {self.files:,} {self.unit} are read, {self.pruned:,} are pruned")
+        reasons = table(("pruned by", self.unit), list(self.reasons.items())) if self.reasons else ""
+        return card(self.predicate, told, share(part), reasons)

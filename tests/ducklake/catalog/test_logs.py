@@ -7,9 +7,12 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from penstock import Lake
+from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog.commits import commit as commits
 from penstock.ducklake.catalog.commits.commit import RetryPolicy
 from penstock.ducklake.catalog.databases import ConnectOptions, Database, connect, statement_log
@@ -22,6 +25,20 @@ from support.writers import Writer
 
 SECRET = "s3cret-Passw0rd"
 HOSTILE = 'o"d\n\x1b[31m\r😀'
+
+
+@pytest.fixture(autouse=True)
+def _loggers() -> Iterator[None]:
+    """Nobody listens to begin with, and in the end."""
+    loggers = [logging.getLogger(name) for name in ("penstock.catalog", "penstock.commit")]
+    before = [(logger, logger.level, logger.handlers) for logger in loggers]
+    for logger in loggers:
+        logger.handlers = []
+        logger.setLevel(logging.NOTSET)
+    yield
+    for logger, level, handlers in before:
+        logger.handlers = handlers
+        logger.setLevel(level)
 
 
 @pytest.fixture
@@ -150,10 +167,7 @@ def test_without_listeners_no_name_is_asked_for(file_catalog: Catalog, caplog: p
             writer.append_file("t", 1)
             assert queries(caplog)[-1] == "COMMIT"
             logging.getLogger("penstock.commit").setLevel(logging.INFO)
-            try:
-                writer.append_file("t", 2)
-            finally:
-                logging.getLogger("penstock.commit").setLevel(logging.NOTSET)
+            writer.append_file("t", 2)
     assert queries(caplog)[-1] != "COMMIT"
 
 
@@ -219,6 +233,19 @@ def test_threads_log_their_own_statements(database: Database, caplog: pytest.Log
         for thread in threads:
             thread.join()
     assert sorted(queries(caplog)) == [f"SELECT {number}" for number in range(5)]
+
+
+def test_the_document(file_catalog: Catalog, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).parents[3] / "docs/logging.md").read_text()
+    with Writer(file_catalog.uri, file_catalog.data_path) as writer:
+        writer.create_table("orders")
+        with Lake(Attachment(writer.catalog, None)) as lake:  # type: ignore[arg-type]
+            names: dict[str, object] = {"lake": lake}
+            for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+                exec(block, names)
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == 3
+    assert all(re.match(r" *\d+\.\d ms  \w", line) for line in shown)
 
 
 def test_penstock_brings_no_handler() -> None:

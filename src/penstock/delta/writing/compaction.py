@@ -32,7 +32,6 @@ from penstock.spark.job_progress import Work
 from penstock.spark.workers import map_in_workers
 from penstock.storage.parquet import WritePlan, write_files
 from penstock.storage.parquet.schema import file_field
-from penstock.storage.progress import titled
 
 _RESULT = "told binary"
 _TASKS_A_CORE = 4
@@ -140,8 +139,7 @@ def compact(
     bins = file_bins(_chosen_files(scan, where), scan.schema, target)
     if not bins:
         return base.version
-    with titled(f"compact {log.path}"):
-        compacted = _run(scan, writer, bins)
+    compacted = _run(scan, writer, bins)
     removed = [bins[one.number].files[place] for one in compacted for place in one.taken]
     added = [writer.added(one.written, data_change=False) for one in compacted if one.written is not None]
     if not removed:

@@ -17,6 +17,7 @@ from penstock.ducklake.inspection.remedies import Remedy
 from penstock.ducklake.inspection.tables import TableSummary, table_summaries
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.model.options import OptionValue, effective_value
+from penstock.markup import card, facts, note
 
 Severity = Literal["problem", "advice", "fine"]
 Number = int | float | str
@@ -39,6 +40,11 @@ class Finding:
     numbers: Mapping[str, Number] = field(default_factory=dict)
     remedy: str = ""
     verb: str = ""
+
+    def _repr_html_(self) -> str:
+        where = f" of {self.schema}.{self.table}" if self.table is not None else ""
+        remedies = {"command": self.remedy, "in Python": self.verb}
+        return card(f"{self.severity}: {self.check}{where}", note(self.message), facts({**self.numbers, **remedies}))
 
 
 @dataclass(frozen=True)

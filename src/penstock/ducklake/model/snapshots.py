@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from penstock.errors import InvalidError
+from penstock.markup import card, facts
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,17 @@ class Snapshot:
     author: str | None = None
     commit_message: str | None = None
     commit_extra_info: str | None = None
+
+    def _repr_html_(self) -> str:
+        known = {
+            "time": f"{self.time:%Y-%m-%d %H:%M:%S.%f} UTC",
+            "changes": (self.changes_made or "").replace(",", ", "),
+            "author": self.author,
+            "message": self.commit_message,
+            "extra info": self.commit_extra_info,
+            "schema version": str(self.schema_version),
+        }
+        return card(f"Snapshot {self.id}", facts(known))
 
 
 Version = int | Snapshot  # a snapshot by its number, or itself
