@@ -203,6 +203,7 @@ def test_the_catalog_of_the_extension(file_catalog: Catalog, spark: SparkSession
         ]
 
 
+@pytest.mark.one_catalog
 def test_what_a_lake_does_not_have_is_told(catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
     path, csv = tmp_path / "source.duckdb", tmp_path / "rows.csv"
     csv.write_text("a,b\n1,2\n")
@@ -241,6 +242,7 @@ def test_what_a_lake_does_not_have_is_told(catalog: Catalog, spark: SparkSession
         assert reference.rows('FROM "select"."from" ORDER BY ALL') == [(7, "a"), (7, None)]
 
 
+@pytest.mark.on_cluster_too
 def test_large_tables_come_in_parts(
     file_catalog: Catalog, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
