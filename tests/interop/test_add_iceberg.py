@@ -170,6 +170,8 @@ def test_what_cannot_be_linked_is_refused(file_catalog: Catalog, spark: SparkSes
         ):
             with leaving_nothing(file_catalog, lake, reason, InvalidError):
                 each.add_iceberg(source)
+        with leaving_nothing(file_catalog, lake, "str is no table of pyiceberg's", InvalidError):
+            table.add_iceberg("n.t")
         table.add_iceberg(source)
         assert table.read().count() == 2
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
@@ -99,6 +100,21 @@ def test_files_of_another_bucket(
     with attached(lake_on_s3, spark, storage_options=bucket.options) as lake:
         assert lake.table("t").rewrite_data_files(delete_threshold=0.0).count() == 1
     assert_same_tables(lake_on_s3, spark, "t", storage_options=bucket.options)
+
+
+def test_moving_in(lake_on_s3: Catalog, spark: SparkSession, bucket: Bucket, s3: S3Server, tmp_path: Path) -> None:
+    """A DuckDB database of this machine, and files of another bucket."""
+    other, path = Bucket(s3), tmp_path / "source.duckdb"
+    with duckdb.connect(str(path)) as source:
+        source.execute("CREATE TABLE t AS SELECT range AS i, 'é' AS s FROM range(100)")
+    with Reference() as reference:
+        reference.execute(f"COPY (SELECT 1 AS id) TO 's3://{other.name}/x y/p=é/1.parquet'")
+    with attached(lake_on_s3, spark, storage_options=bucket.options, data_inlining_row_limit=0) as lake:
+        lake.import_duckdb(str(path))
+        made = lake.create_table_from_files("made", f"s3://{other.name}/x y/")
+        copied = lake.create_table_from_files("copied", f"s3://{other.name}/*/*/*.parquet", copy=True)
+        assert made.read().collect() == copied.read().collect() == [(1, "é")]
+    assert_same_tables(lake_on_s3, spark, "t", "made", "copied", storage_options=bucket.options)
 
 
 def forget_buckets(monkeypatch: pytest.MonkeyPatch) -> None:

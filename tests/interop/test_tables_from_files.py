@@ -77,7 +77,7 @@ def test_linked_and_copied(file_catalog: Catalog, spark: SparkSession, tmp_path:
             assert reference.rows(f"({expected}) EXCEPT ALL ({found})") == []
         parts = [(day, part) for day in ("1969-12-31", "2024-02-29") for part in ("007", "008")]
         assert sorted(file[1:] for file in data_files(reference, "linked")) == [(part, 2) for part in parts]
-        assert [file[1:] for file in data_files(reference, "copied")] == [(("007",), 4), (("008",), 4)]
+        assert {values for _, values, _ in data_files(reference, "copied")} == {("007",), ("008",)}
     assert_same_tables(file_catalog, spark, "linked", "copied")
     assert {path: path.read_bytes() for path in folder.rglob("*.parquet")} == before
 

@@ -100,10 +100,11 @@ class StoredFile(NamedTuple):
 def stored_files(directory: str) -> Iterator[StoredFile]:
     """All files below a directory, which ends in a slash; none where it does not exist."""
     filesystem, name = _located(directory)
+    own = name if name.endswith("/") else f"{name}/"  # of a whole bucket
     for info in filesystem.get_file_info(fs.FileSelector(name.rstrip("/"), allow_not_found=True, recursive=True)):
         if info.type == fs.FileType.File:
             modified = datetime.fromtimestamp((info.mtime_ns or 0) / 1e9, UTC)
-            yield StoredFile(directory + info.path.removeprefix(name), info.size, modified)
+            yield StoredFile(directory + info.path.removeprefix(own), info.size, modified)
 
 
 def list_subdirectories(directory: str) -> Iterator[str]:

@@ -95,7 +95,8 @@ _WAYS = {
         ),
     ),
 }  # fmt: skip
-_NESTED_VARIANT = _Way(Type("json"), "CAST({0} AS JSON)", why="DuckDB writes no VARIANT inside of other types")
+_AS_JSON = "CASE WHEN {0} IS NOT NULL THEN CAST({0} AS JSON) END"  # a NULL would become the text null
+_NESTED_VARIANT = _Way(Type("json"), _AS_JSON, why="DuckDB writes no VARIANT inside of other types")
 
 
 @dataclass(frozen=True)

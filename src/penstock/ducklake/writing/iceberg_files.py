@@ -37,6 +37,7 @@ _WAY_OUT = "compact it first (Spark's procedure rewrite_data_files), or read it 
 
 def add_iceberg(transaction: Transaction, spark: SparkSession, target: WriteTarget, table: Table) -> None:
     """Stage the live files of the snapshot that an Iceberg table was loaded at."""
+    _check_is_iceberg(table)
     where = f"the Iceberg table {'.'.join(table.name())}"
     schema = table.schema()
     ids = _field_ids(schema, target.columns, where, f"{where} and {target.info.full_name}")
@@ -56,6 +57,15 @@ def add_iceberg(transaction: Transaction, spark: SparkSession, target: WriteTarg
         in_path = {field.source_id for field in specs[task.file.spec_id].fields if str(field.transform) == "identity"}
         _check_missing(target.columns, file, ids, fields, in_path)
     stage_matched_files(transaction, target, files)
+
+
+def _check_is_iceberg(table: object) -> None:
+    try:
+        from pyiceberg.table import Table
+    except ImportError:
+        raise UnsupportedError("tables of Iceberg are read by pyiceberg; pip install 'penstock[iceberg]'") from None
+    if not isinstance(table, Table):
+        raise InvalidError(f"{type(table).__name__} is no table of pyiceberg's; catalog.load_table(...) gives one")
 
 
 def _tasks(table: Table, where: str) -> list[FileScanTask]:
