@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -15,6 +16,8 @@ from penstock.storage.stores import store_kind
 
 if TYPE_CHECKING:
     from penstock.lake import Lake
+
+_PYSPARKS_LOG = "SQLQueryContextLogger"
 
 
 @contextmanager
@@ -30,5 +33,16 @@ def attached(lake: str, *, at: str | None = None, read_only: bool = False) -> It
     import penstock
 
     spark = penstock.session(s3="s3" in kinds, azure="azure" in kinds)
-    with penstock.attach(uri, create_if_not_exists=False, spark=spark, **given) as opened:
+    with _silent(_PYSPARKS_LOG), penstock.attach(uri, create_if_not_exists=False, spark=spark, **given) as opened:
         yield opened
+
+
+@contextmanager
+def _silent(logger: str) -> Iterator[None]:
+    """Keeps a log quiet: PySpark writes the stack of each statement that Spark refuses to standard error."""
+    log = logging.getLogger(logger)
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
