@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_explore(sqlite_catalog: Catalog, tmp_path: Path, monkeypatch: pytest.Mo
             assert running.stdout is not None
             address = re.search(r"http://127\.0\.0\.1:\d+\S*", running.stdout.readline())
             assert address is not None
-            with urlopen(address[0], timeout=30) as page:
+            with build_opener(HTTPCookieProcessor()).open(address[0], timeout=30) as page:
                 assert b"orders" in page.read()
         finally:
             running.send_signal(signal.SIGINT)
