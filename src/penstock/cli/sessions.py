@@ -35,9 +35,12 @@ def attached(lake: str, *, at: str | None = None, read_only: bool = False) -> It
     import penstock
 
     spark = penstock.session(s3="s3" in kinds, azure="azure" in kinds)
-    with _silent(_PYSPARKS_LOG), _progress(not style().quiet):
-        with penstock.attach(uri, create_if_not_exists=False, spark=spark, **given) as opened:
-            yield opened
+    with (
+        _silent(_PYSPARKS_LOG),
+        _progress(not style().quiet),
+        penstock.attach(uri, create_if_not_exists=False, spark=spark, **given) as opened,
+    ):
+        yield opened
 
 
 @contextmanager
