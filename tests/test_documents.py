@@ -17,6 +17,7 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
 # The documents of the code itself name modules by their path below `src/penstock`.
 ROOTS = (ROOT, SOURCE)
+USERS_OWN = ("penstock.toml", "penstock/penstock.toml")  # files that are in no repository
 FILE = re.compile(r"(?<![\w/.:*-])((?:[\w.-]+/)*[\w-]+\.(?:py|java|md|toml|lock))\b")
 FOLDER = re.compile(r"`((?:[\w.-]+/)+)`")
 NAME = re.compile(r"(?<![\w/.-])penstock(?:\.[A-Za-z_]\w*)+")
@@ -31,7 +32,7 @@ SUPPORT = [path.read_text() for path in ROOT.glob("tests/support/*.py")]
 
 def missing_files(text: str) -> Iterator[str]:
     for name in FILE.findall(LINK.sub("]", text)):
-        if not any((root / name).is_file() for root in ROOTS):
+        if name not in USERS_OWN and not any((root / name).is_file() for root in ROOTS):
             yield name
 
 

@@ -145,7 +145,7 @@ def typed(lake: library.Lake, keys: str) -> None:
 def test_prompt(attached: library.Lake, capsys: pytest.CaptureFixture[str], sqlite_catalog: Catalog) -> None:
     typed(
         attached,
-        "SELECT id + 1\rAS answer FROM ord\t;\r"  # two lines, and a name that is completed
+        "SELECT id + 1\rAS answer FROM main.o\t;\r"  # two lines, and a name that is completed
         "SELECT nonsense;\r.tables\r.help\r.dialect duckdb\rFROM orders SELECT id * 2 AS twice;\r\r.quit\r",
     )
     out = capsys.readouterr().out

@@ -15,6 +15,7 @@ import typer
 
 from penstock.cli.reports import Report, Style, show
 from penstock.cli.texts import one_line
+from penstock.ducklake.catalog.location import redact
 from penstock.errors import PenstockError
 
 TRACEBACK = "PENSTOCK_TRACEBACK"
@@ -79,11 +80,12 @@ def errors_told() -> Iterator[None]:
 
 def told(error: Exception) -> str:
     """What people are told of an error: ours and those of Spark's SQL speak for themselves."""
+    text = redact(str(error))
     if isinstance(error, PenstockError):
-        return one_line(str(error))
+        return one_line(text)
     if _is_of_spark(error):
-        return one_line(str(error).strip().partition("\n")[0])  # the plan and the JVM follow
-    return f"{one_line(f'{type(error).__name__}: {error}')} (this should not happen; {TRACEBACK}=1 shows where it did)"
+        return one_line(text.strip().partition("\n")[0])  # the plan and the JVM follow
+    return f"{one_line(f'{type(error).__name__}: {text}')} (this should not happen; {TRACEBACK}=1 shows where it did)"
 
 
 def _is_of_spark(error: Exception) -> bool:

@@ -93,7 +93,8 @@ def maintain(
             rows = _old(opened, work, {**given, "dry_run": dry_run})
     if style().quiet and style().is_for_people:
         return None
-    return Listing(_DONE[work], rows, "nothing was done: it is a dry run" if dry_run else None)
+    note = "nothing was done: it is a dry run" if dry_run else None if rows else "there was nothing to do"
+    return Listing(_DONE[work], rows, note)
 
 
 def _refuse(option: str, value: object, work: Work, takes: tuple[Work, ...]) -> None:

@@ -14,6 +14,7 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
+from prompt_toolkit.shortcuts import CompleteStyle
 from pygments.lexers.sql import SqlLexer  # type: ignore[import-untyped]
 
 from penstock.cli.commands import told
@@ -121,6 +122,7 @@ def prompt_session(asked: Asked, **terminal: Any) -> PromptSession[str]:
         history=_history(),
         completer=WordCompleter(asked.words, ignore_case=True, sentence=False, WORD=True),
         complete_while_typing=False,
+        complete_style=CompleteStyle.READLINE_LIKE,
         lexer=PygmentsLexer(SqlLexer),
         **terminal,
     )

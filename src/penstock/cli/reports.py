@@ -118,7 +118,7 @@ def _record(listing: Listing, row: Sequence[Any]) -> dict[str, Any]:
 def _csv(listing: Listing) -> Iterator[str]:
     yield ",".join(csv_field(field.name) for field in listing.fields)
     for row in listing.rows:
-        yield ",".join(map(csv_field, row)) or '""'
+        yield ",".join(map(csv_field, row)) or '""'  # readers pass over an empty line
 
 
 def people_console(file: TextIO | None = None) -> Console:

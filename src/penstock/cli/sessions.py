@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -15,6 +17,9 @@ from penstock.storage.stores import store_kind
 
 if TYPE_CHECKING:
     from penstock.lake import Lake
+
+_PYSPARKS_LOG = "SQLQueryContextLogger"
+_PROGRESS = "PENSTOCK_PROGRESS"
 
 
 @contextmanager
@@ -30,5 +35,35 @@ def attached(lake: str, *, at: str | None = None, read_only: bool = False) -> It
     import penstock
 
     spark = penstock.session(s3="s3" in kinds, azure="azure" in kinds)
-    with penstock.attach(uri, create_if_not_exists=False, spark=spark, **given) as opened:
+    with (
+        _silent(_PYSPARKS_LOG),
+        _progress(not style().quiet),
+        penstock.attach(uri, create_if_not_exists=False, spark=spark, **given) as opened,
+    ):
         yield opened
+
+
+@contextmanager
+def _silent(logger: str) -> Iterator[None]:
+    """Keeps a log quiet: PySpark writes the stack of each statement that Spark refuses to standard error."""
+    log = logging.getLogger(logger)
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
+
+
+@contextmanager
+def _progress(shown: bool) -> Iterator[None]:
+    """Keeps the progress of long work to itself, where it is not wanted."""
+    before = os.environ.get(_PROGRESS)
+    if not shown:
+        os.environ[_PROGRESS] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(_PROGRESS, None)
+        else:
+            os.environ[_PROGRESS] = before
