@@ -24,8 +24,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def diagram(source: str, *_: Any, **__: Any) -> str:
-    """The drawing itself: an element of the page, under an id of its own."""
+    """The drawing itself: an element of the page, under an id of its own, and no smaller than can be read."""
     drawn = mmdr.render(source, "merman").svg().replace("merman", f"diagram-{next(_numbers)}")
+    drawn = re.sub(r"max-width:(\d+)px", lambda size: f"{size[0]};min-width:{int(size[1]) * 2 // 3}px", drawn, count=1)
     return f'<div class="diagram">{drawn}</div>'
 
 
