@@ -9,7 +9,7 @@ from penstock.explorer.query_rules import LakeNames, checked_query
 
 NAMES = LakeNames(
     frozenset({"main", "finance"}),
-    frozenset({("main", "orders"), ("finance", "rates"), ("main", "we\"ird.na me")}),
+    frozenset({("main", "orders"), ("finance", "rates"), ("main", 'we"ird.na me')}),
     {
         ("main", "big"): "SELECT * FROM lake.main.orders",
         ("finance", "own"): "SELECT * FROM rates",
