@@ -50,19 +50,28 @@ def forget_scheduled(database: Database, files: Iterable[ScheduledFile]) -> None
                     database.execute(f"DELETE FROM {SCHEDULE} WHERE data_file_id = ? AND path = ?", [number, path])
 
 
-def named_files(database: Database, data_path: str) -> Iterator[str]:
-    """The absolute paths of all data and delete files of all tables."""
+class NamedFile(NamedTuple):
+    """A data or delete file that the catalog names; a `live` one has not been removed from its table."""
+
+    path: str  # absolute
+    table_id: int
+    live: bool
+
+
+def named_files(database: Database, data_path: str) -> Iterator[NamedFile]:
+    """All data and delete files of all tables."""
     directories = _table_directories(database, data_path)
     for table, key in (("ducklake_data_file", "data_file_id"), ("ducklake_delete_file", "delete_file_id")):
         last = -1
         while True:
             rows = database.query(
-                f"""SELECT {key}, table_id, path, path_is_relative FROM {table} WHERE {key} > ?
+                f"""SELECT {key}, table_id, path, path_is_relative, end_snapshot FROM {table} WHERE {key} > ?
                     ORDER BY {key} LIMIT {_ROWS_A_QUERY}""",
                 [last],
             )
-            for file_id, table_id, path, is_relative in rows:
-                yield resolve(directories.get(table_id, data_path), path, bool(is_relative))
+            for file_id, table_id, path, is_relative, end in rows:
+                absolute = resolve(directories.get(table_id, data_path), path, bool(is_relative))
+                yield NamedFile(absolute, table_id, end is None)
                 last = file_id
             if len(rows) < _ROWS_A_QUERY:
                 break

@@ -15,6 +15,12 @@ def create_indexes(database: Database) -> None:
         database.create_index(index.name, index.table, index.columns)
 
 
+def missing_indexes(database: Database) -> list[CatalogIndex]:
+    """The indexes that a lake lacks; none where its database needs none."""
+    there = database.indexes() if database.uses_indexes else {index.name for index in INDEXES}
+    return [index for index in INDEXES if index.name not in there]
+
+
 def optimize_catalog(database: Database) -> list[CatalogIndex]:
     """Make the indexes that a lake lacks, and give them back. Those that are made stay where the next one fails."""
     if not database.uses_indexes:

@@ -8,8 +8,8 @@ from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog import objects
 from penstock.ducklake.catalog.commits.staged_compactions import stage_merge, stage_rewrite
 from penstock.ducklake.catalog.compactable_files import CompactableFile
+from penstock.ducklake.catalog.file_bins import Bin, SizeLimits, merge_bins, rewrite_bins
 from penstock.ducklake.maintenance.compaction import Compacted, Compaction, TableCompaction, compact
-from penstock.ducklake.maintenance.file_bins import Bin, SizeLimits, merge_bins, rewrite_bins
 from penstock.ducklake.model.names import DEFAULT_SCHEMA
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.writing.file_options import file_options

@@ -19,6 +19,7 @@ from penstock.ducklake.catalog.compactable_files import (
     files_with_nan,
     inlined_positions,
 )
+from penstock.ducklake.catalog.file_bins import Bin
 from penstock.ducklake.catalog.file_paths import StoredPath, stored_directories
 from penstock.ducklake.catalog.objects import columns_at
 from penstock.ducklake.catalog.visibility import At
@@ -32,7 +33,6 @@ from penstock.ducklake.maintenance.compaction_job import (
     SourceFile,
     idle_threads,
 )
-from penstock.ducklake.maintenance.file_bins import Bin
 from penstock.ducklake.maintenance.file_shapes import FileShapes
 from penstock.ducklake.model.files import MappedField
 from penstock.ducklake.model.objects import TableInfo

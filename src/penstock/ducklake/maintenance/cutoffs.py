@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from penstock.ducklake.attachment import Attachment
+from penstock.ducklake.catalog.ages import DELETE_OLDER_THAN, before_now
 from penstock.errors import InvalidError
 from penstock.spark.versions import Age, moment
-from penstock.storage.duckdb_files import duckdb_cursor
-
-_DELETE_OLDER_THAN = "2 days"
 
 
 def expiry_cutoff(attachment: Attachment) -> datetime | None:
     """What the lake's option `expire_older_than` says; None where it is not set."""
     interval = attachment.option("expire_older_than", None, None)
-    return _before_now(interval) if interval else None
+    return before_now(interval) if interval else None
 
 
 def file_cutoff(attachment: Attachment, verb: str, older_than: Age | None, cleanup_all: bool) -> datetime | None:
@@ -33,11 +31,4 @@ def file_cutoff(attachment: Attachment, verb: str, older_than: Age | None, clean
     interval = attachment.option("delete_older_than", None, None)
     if interval == "":
         raise InvalidError(f"the option delete_older_than is empty: give {verb} older_than=..., or cleanup_all=True")
-    return _before_now(interval or _DELETE_OLDER_THAN)
-
-
-def _before_now(interval: str) -> datetime:
-    with duckdb_cursor() as connection:
-        sql = "SELECT epoch_us(CAST(? AS TIMESTAMPTZ) - CAST(? AS INTERVAL))"
-        [[micros]] = connection.execute(sql, [datetime.now(UTC), interval]).fetchall()
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+    return before_now(interval or DELETE_OLDER_THAN)

@@ -23,7 +23,8 @@ def cleanup_old_files(attachment: Attachment, older_than: Age | None, cleanup_al
     with database.consistent():
         files = scheduled_files(database, data_path, cutoff)
         paths = {normalised(file.path) for file in files}
-        needed = {path for path in map(normalised, named_files(database, data_path)) if path in paths} if paths else ()
+        named = (normalised(file.path) for file in named_files(database, data_path)) if paths else ()
+        needed = {path for path in named if path in paths}
     free = [file for file in files if normalised(file.path) not in needed]
     if needed:
         _log.warning("%d files are scheduled for deletion and still belong to a table: they stay", len(needed))

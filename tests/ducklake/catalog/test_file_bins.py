@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.ducklake.catalog import file_bins
 from penstock.ducklake.catalog.compactable_files import CompactableFile, TableHistory
+from penstock.ducklake.catalog.file_bins import Bin, SizeLimits, merge_bins, rewrite_bins
 from penstock.ducklake.files.delete_files import DeletableFile
-from penstock.ducklake.maintenance import file_bins
-from penstock.ducklake.maintenance.file_bins import Bin, SizeLimits, merge_bins, rewrite_bins
 
 NEWEST = 30
 

@@ -1,0 +1,105 @@
+"""Compares what the store has with what the catalog names: files that nobody names, and names without a file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from posixpath import dirname
+
+import pyarrow as pa
+
+from penstock.ducklake.catalog.ages import DELETE_OLDER_THAN, before_now
+from penstock.ducklake.catalog.file_paths import NamedFile, named_files
+from penstock.ducklake.catalog.location import redact
+from penstock.ducklake.inspection import remedies
+from penstock.ducklake.inspection.findings import Examined, Finding, counted, finding, sized
+from penstock.ducklake.inspection.lake_folders import YOUNG, files_in, lake_folders, own_files, unnamed
+from penstock.ducklake.inspection.thresholds import FILES_LOOKED_AT, SNAPSHOT_AGE
+from penstock.errors import PenstockError
+from penstock.storage.filesystems import StoredFile, is_file, list_directory
+from penstock.storage.paths import normalised
+from penstock.storage.stores import store_kind
+
+CHECK, ORPHANS, MISSING = "store", "orphans", "missing files"
+_LISTERS = 16
+
+
+def check(lake: Examined) -> Iterator[Finding]:
+    """A problem for files that are gone, advice for those that nobody names; the folders are listed once for both."""
+    data_path = redact(lake.catalog.data_path)
+    if store_kind(data_path) == "http":
+        yield finding(CHECK, "fine", f"{data_path} cannot be listed, so that no file there was looked for")
+        return
+    try:
+        named = list(
+            named_files(lake.database, lake.catalog.data_path)
+        )  # before the listing: what comes later is there
+        stored = list(files_in(lake_folders(lake.catalog)))
+        yield from _missing(lake, named, {normalised(file.path) for _, file in stored})
+        yield _orphans(lake, stored)
+    except (OSError, pa.ArrowException, PenstockError) as error:
+        said = redact(str(error).splitlines()[0] if str(error) else type(error).__name__)
+        message = f"what is stored under {data_path} cannot be listed: {said}"
+        yield finding(
+            CHECK, "problem", message, remedy=remedies.Remedy("", "penstock.attach(..., storage_options={...})")
+        )
+
+
+def _orphans(lake: Examined, stored: Sequence[tuple[str, StoredFile]]) -> Finding:
+    interval = lake.option("delete_older_than") or DELETE_OLDER_THAN
+    found = unnamed(lake.catalog, own_files(stored, lake.now - YOUNG))
+    limit = before_now(interval)
+    due = [file for file in found if file.modified < limit]
+    size = sum(file.size for file in due)
+    numbers = {"files": len(found), "due": len(due), "bytes": size, "stored_files": len(stored)}
+    if due:
+        message = f"{counted(len(due), 'file')} of {sized(size)} that the catalog does not name, older than {interval}"
+        return finding(ORPHANS, "advice", message, numbers, remedy=remedies.delete_orphans())
+    message = f"of {counted(len(stored), 'stored file')}, none is older than {interval} and unknown to the catalog"
+    return finding(ORPHANS, "fine", message, numbers)
+
+
+def _missing(lake: Examined, named: Sequence[NamedFile], stored: set[str]) -> Iterator[Finding]:
+    absent = [file for file in named if normalised(file.path) not in stored]
+    unasked = [file for file in absent if store_kind(file.path) == "http"]
+    elsewhere = _elsewhere([file for file in absent if store_kind(file.path) != "http"])
+    gone = _confirmed(lake, elsewhere)
+    tables = {table.id: table for table in lake.tables}
+    numbers = {"named_files": len(named), "not_asked": len(unasked)}
+    for table_id, files in sorted(Counter(file.table_id for file in gone).items()):
+        mine = [file for file in gone if file.table_id == table_id]
+        live = sum(file.live for file in mine)
+        message = (
+            f"{counted(files, 'file')} that the catalog names are gone, {live:,} of them of the table as it is now: "
+            f"{mine[0].path}{' and others' if files > 1 else ''}"
+        )
+        way = "; restore them from a backup" if live else "; expire the old snapshots that need them"
+        remedy = None if live else remedies.expire(SNAPSHOT_AGE.days)
+        yield finding(
+            MISSING, "problem", message + way, {"files": files, "live": live}, table=tables.get(table_id), remedy=remedy
+        )
+    if not gone:
+        yield finding(MISSING, "fine", f"{counted(len(named), 'file')} that the catalog names are there", numbers)
+
+
+def _elsewhere(files: Sequence[NamedFile]) -> list[NamedFile]:
+    """Those that are not in the folders that they are said to be in: linked files may be anywhere."""
+    folders = sorted({dirname(file.path) + "/" for file in files})
+    with ThreadPoolExecutor(_LISTERS) as pool:
+        listed = zip(
+            folders, pool.map(lambda folder: [one.name for one in list_directory(folder)], folders), strict=True
+        )
+        there = {normalised(folder + name) for folder, names in listed for name in names}
+    return [file for file in files if normalised(file.path) not in there]
+
+
+def _confirmed(lake: Examined, files: Sequence[NamedFile]) -> list[NamedFile]:
+    """Those that the catalog still names: others may have been cleaned up meanwhile. The first are looked at."""
+    if not files:
+        return []
+    still = {file.path for file in named_files(lake.database, lake.catalog.data_path)}
+    asked, rest = files[:FILES_LOOKED_AT], files[FILES_LOOKED_AT:]
+    with ThreadPoolExecutor(_LISTERS) as pool:
+        there = dict(zip(asked, pool.map(lambda file: is_file(file.path), asked), strict=True))
+    return [file for file in (*asked, *rest) if file.path in still and not there.get(file, False)]
