@@ -57,9 +57,21 @@ def test_nothing_can_be_sent(client: TestClient, method: str) -> None:
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example", f"evil.example:{PORT}", "127.0.0.1.evil.example", "localhost.evil.example", "", "127.0.0.1@evil",
-     "[::1", "10.0.0.7", "192.168.1.5:80", "0.0.0.0", "127.0.0.1:x", "127.0.0.1/evil"],
-)  # fmt: skip
+    [
+        "evil.example",
+        f"evil.example:{PORT}",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "",
+        "127.0.0.1@evil",
+        "[::1",
+        "10.0.0.7",
+        "192.168.1.5:80",
+        "0.0.0.0",
+        "127.0.0.1:x",
+        "127.0.0.1/evil",
+    ],
+)
 def test_a_name_that_was_let_point_here_is_refused(client: TestClient, host: str) -> None:
     assert client.get("/", headers={"host": host}).status_code == 421
 
@@ -134,10 +146,24 @@ def test_pages_load_nothing_from_elsewhere_and_have_no_scripts(client: TestClien
 
 @pytest.mark.parametrize(
     "path",
-    ["/static/../rendering.py", "/static/%2e%2e/rendering.py", "/static/..%2frendering.py", "/static//etc/passwd",
-     "/static/%2fetc%2fpasswd", "/static/..\\rendering.py", "/tables/1/../../../etc/passwd", "/tables/-1", "/tables/1e3",
-     "/tables/1%00", "/%00", "//evil.example/", "/static/", "/static", "/templates/base.html"],
-)  # fmt: skip
+    [
+        "/static/../rendering.py",
+        "/static/%2e%2e/rendering.py",
+        "/static/..%2frendering.py",
+        "/static//etc/passwd",
+        "/static/%2fetc%2fpasswd",
+        "/static/..\\rendering.py",
+        "/tables/1/../../../etc/passwd",
+        "/tables/-1",
+        "/tables/1e3",
+        "/tables/1%00",
+        "/%00",
+        "//evil.example/",
+        "/static/",
+        "/static",
+        "/templates/base.html",
+    ],
+)
 def test_path_tricks_are_refused(client: TestClient, path: str) -> None:
     answer = client.get(ADDRESS + path)
     assert answer.status_code in (404, 400, 405, 307)

@@ -7,7 +7,6 @@ import shutil
 import socket
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,21 +18,22 @@ from penstock.explorer.lake_source import LakeSource
 from penstock.explorer.queries import DuckdbQueries
 
 CHROMIUM = shutil.which("chromium")
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
 TOKEN = "browser0token"
 PAGES = [
-    "/", "/snapshots", "/health", "/sql?q=FROM+orders", "/tables/1", "/tables/1/partitions", "/tables/1/files",
-    "/tables/1/snapshots", "/tables/1/changes?from=12", "/tables/1/sample", "/tables/1/filter?q=id+%3C+100",
-]  # fmt: skip
-HOSTILE_PAGES = ["/", "/snapshots", "/tables/1", "/tables/3/partitions", "/tables/9/files", "/tables/1/sample"]
+    "/",
+    "/snapshots",
+    "/health",
+    "/sql?q=FROM+orders",
+    "/tables/1",
+    "/tables/1/partitions",
+    "/tables/1/files",
+    "/tables/1/snapshots",
+    "/tables/1/changes?from=12",
+    "/tables/1/sample",
+    "/tables/1/filter?q=id+%3C+100",
+]
+HOSTILE_PAGES = ["/", "/snapshots", "/tables/1/partitions", "/tables/1/sample"]
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: `make browser` installs Debian's"),
     pytest.mark.takes(30),
@@ -138,16 +138,13 @@ def test_other_sites_can_neither_frame_it_nor_read_it_nor_use_its_cookie(browser
     other.close()
 
 
-def test_nothing_is_wider_than_a_narrow_screen_in_light_and_dark(
-    browser: Any, served: Served, served_hostile: Served
-) -> None:
-    for scheme in ("light", "dark"):
-        for server, paths in ((served, PAGES), (served_hostile, HOSTILE_PAGES)):
-            page = visited(browser, server, viewport={"width": 320, "height": 640}, color_scheme=scheme)
-            for path in paths:
-                page.goto(server.address + path)
-                width, window = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
-                assert width <= window, (path, width)
+def test_nothing_is_wider_than_a_narrow_screen(browser: Any, served: Served, served_hostile: Served) -> None:
+    for server, paths in ((served, PAGES), (served_hostile, HOSTILE_PAGES)):
+        page = visited(browser, server, viewport={"width": 320, "height": 640})
+        for path in paths:
+            page.goto(server.address + path)
+            width, window = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+            assert width <= window, (path, width)
 
 
 def test_hostile_names_run_nothing(browser: Any, served_hostile: Served) -> None:
@@ -239,9 +236,9 @@ def test_nothing_moves_for_those_who_want_that(browser: Any, served: Served) -> 
     assert page.evaluate(moving) == 0
 
 
-def test_text_can_be_twice_as_large(browser: Any, served: Served, tmp_path: Path) -> None:
+def test_text_can_be_twice_as_large(browser: Any, served: Served) -> None:
     page = visited(browser, served, viewport={"width": 640, "height": 800})
-    for path in PAGES:
+    for path in ["/", "/tables/1", "/tables/1/filter?q=id+%3C+100"]:
         page.goto(served.address + path)
         page.evaluate("document.documentElement.style.fontSize = '200%'")
         width, window = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")

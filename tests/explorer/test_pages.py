@@ -236,26 +236,28 @@ def many_files(tmp_path_factory: pytest.TempPathFactory) -> LakeSource:
             "CALL lk.set_option('data_inlining_row_limit', 0)",
             "INSERT INTO events VALUES (1, '2020-01-01')",
         )
+    day = "(DATE '2020-01-01' + (i // 100)::INTEGER)::VARCHAR"
     name = "ducklake-00000000-0000-7000-8000-"
     catalog.tamper(
-        f"""INSERT INTO ducklake_snapshot SELECT s.snapshot_id + 1 + i, s.snapshot_time + to_seconds(i), s.schema_version,
-            s.next_catalog_id, {MANY + 10} FROM ducklake_snapshot s, range(1000) r(i)
+        f"""INSERT INTO ducklake_snapshot SELECT s.snapshot_id + 1 + i, s.snapshot_time + to_seconds(i),
+            s.schema_version, s.next_catalog_id, {MANY + 10} FROM ducklake_snapshot s, range(1000) r(i)
             WHERE s.snapshot_id = (SELECT max(snapshot_id) FROM ducklake_snapshot)""",
         """INSERT INTO ducklake_snapshot_changes SELECT snapshot_id, 'inserted_into_table:1', 'etl', NULL, NULL
            FROM ducklake_snapshot WHERE snapshot_id NOT IN (SELECT snapshot_id FROM ducklake_snapshot_changes)""",
-        f"""INSERT INTO ducklake_data_file BY NAME SELECT 10 + i AS data_file_id, 1 AS table_id, f.begin_snapshot + i // 100
-            AS begin_snapshot, 'day=' || (DATE '2020-01-01' + (i // 100)::INTEGER) || '/{name}' || (100000000000 + i) || '.parquet'
-            AS path, true AS path_is_relative, 'parquet' AS file_format, 1000 AS record_count, 1000 + i * 37 % 5000000
+        f"""INSERT INTO ducklake_data_file BY NAME SELECT 10 + i AS data_file_id, 1 AS table_id,
+            f.begin_snapshot + i // 100 AS begin_snapshot,
+            'day=' || {day} || '/{name}' || (100000000000 + i) || '.parquet' AS path, true AS path_is_relative, 'parquet' AS file_format, 1000 AS record_count, 1000 + i * 37 % 5000000
             AS file_size_bytes, 500 AS footer_size, 1000 * i AS row_id_start, f.partition_id FROM ducklake_data_file f,
             range({MANY}) r(i)""",
-        f"""INSERT INTO ducklake_file_partition_value SELECT 10 + i, 1, 0, (DATE '2020-01-01' + (i // 100)::INTEGER)::VARCHAR
+        f"""INSERT INTO ducklake_file_partition_value SELECT 10 + i, 1, 0, {day}
             FROM range({MANY}) r(i)""",
-        f"""INSERT INTO ducklake_file_column_stats BY NAME SELECT 10 + i AS data_file_id, 1 AS table_id, c AS column_id,
+        f"""INSERT INTO ducklake_file_column_stats BY NAME SELECT 10 + i AS data_file_id, 1 AS table_id,
+            c AS column_id,
             1000 AS value_count, 0 AS null_count,
-            CASE c WHEN 1 THEN (1000 * i)::VARCHAR ELSE (DATE '2020-01-01' + (i // 100)::INTEGER)::VARCHAR END AS min_value,
-            CASE c WHEN 1 THEN (1000 * i + 999)::VARCHAR ELSE (DATE '2020-01-01' + (i // 100)::INTEGER)::VARCHAR END AS max_value
+            CASE c WHEN 1 THEN (1000 * i)::VARCHAR ELSE {day} END AS min_value,
+            CASE c WHEN 1 THEN (1000 * i + 999)::VARCHAR ELSE {day} END AS max_value
             FROM range({MANY}) r(i), range(1, 3) k(c)""",
-    )  # fmt: skip
+    )
     return LakeSource(catalog.uri)
 
 
@@ -282,13 +284,23 @@ def test_a_hundred_thousand_files_are_shown_a_page_at_a_time(
     client = visitor(many_files)
     found = quote_plus("day = DATE '2021-03-04' AND id > 0")
     paths = {
-        "/": "100,001", "/snapshots": "1,004 snapshots", "/snapshots.svg": "", "/tables/1": "",
-        "/tables/1/partitions": "1,000 partitions", "/tables/1/partitions?page=20&order=bytes": "page 20 of 20",
-        "/tables/1/partitions.svg": "", "/tables/1/files": "100,001 files",
-        "/tables/1/files?page=2001": "page 2,001 of 2,001", "/tables/1/files?order=size": "", "/tables/1/files.svg": "",
-        "/tables/1/snapshots": "", "/tables/1/snapshots.svg": "", "/tables/1/changes": "",
-        f"/tables/1/filter?q={found}": "100 files of 100,001", f"/tables/1/filter.svg?q={found}": "",
-    }  # fmt: skip
+        "/": "100,001",
+        "/snapshots": "1,004 snapshots",
+        "/snapshots.svg": "",
+        "/tables/1": "",
+        "/tables/1/partitions": "1,000 partitions",
+        "/tables/1/partitions?page=20&order=bytes": "page 20 of 20",
+        "/tables/1/partitions.svg": "",
+        "/tables/1/files": "100,001 files",
+        "/tables/1/files?page=2001": "page 2,001 of 2,001",
+        "/tables/1/files?order=size": "",
+        "/tables/1/files.svg": "",
+        "/tables/1/snapshots": "",
+        "/tables/1/snapshots.svg": "",
+        "/tables/1/changes": "",
+        f"/tables/1/filter?q={found}": "100 files of 100,001",
+        f"/tables/1/filter.svg?q={found}": "",
+    }
     for path, text in paths.items():
         with counted_rows(monkeypatch) as counts:
             answer = client.get(path)

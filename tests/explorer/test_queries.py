@@ -44,17 +44,35 @@ def locked(shop: LakeSource) -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.mark.parametrize(
     "sql",
     [
-        "FROM read_text('/etc/passwd')", "FROM read_csv('/etc/passwd')", "FROM read_blob('/etc/hostname')",
-        "FROM glob('/etc/*')", "FROM '/etc/passwd'", "FROM sniff_csv('/etc/passwd')", "SELECT getenv('HOME')",
-        "FROM read_parquet('https://example.com/x.parquet')", "FROM read_text('s3://bucket/x')", "ATTACH '/tmp/other.db'",
-        "COPY (SELECT 1) TO '/tmp/penstock-explorer-test.csv'", "EXPORT DATABASE '/tmp/penstock-explorer-test'",
-        "INSTALL spatial", "LOAD spatial", "LOAD httpfs", "SET threads = 1", "SET enable_external_access = true",
-        "SET allowed_directories = ['/']", "RESET lock_configuration", "CREATE TABLE lake.main.x (i INTEGER)",
-        "INSERT INTO lake.main.orders (id) VALUES (1)", "DELETE FROM lake.main.orders", "DROP TABLE lake.main.orders",
-        "CREATE PERSISTENT SECRET s (TYPE http)", "FROM sqlite_scan('/tmp/x.db', 't')", "FROM main_module_variable",
+        "FROM read_text('/etc/passwd')",
+        "FROM read_csv('/etc/passwd')",
+        "FROM read_blob('/etc/hostname')",
+        "FROM glob('/etc/*')",
+        "FROM '/etc/passwd'",
+        "FROM sniff_csv('/etc/passwd')",
+        "SELECT getenv('HOME')",
+        "FROM read_parquet('https://example.com/x.parquet')",
+        "FROM read_text('s3://bucket/x')",
+        "ATTACH '/tmp/other.db'",
+        "COPY (SELECT 1) TO '/tmp/penstock-explorer-test.csv'",
+        "EXPORT DATABASE '/tmp/penstock-explorer-test'",
+        "INSTALL spatial",
+        "LOAD spatial",
+        "LOAD httpfs",
+        "SET threads = 1",
+        "SET enable_external_access = true",
+        "SET allowed_directories = ['/']",
+        "RESET lock_configuration",
+        "CREATE TABLE lake.main.x (i INTEGER)",
+        "INSERT INTO lake.main.orders (id) VALUES (1)",
+        "DELETE FROM lake.main.orders",
+        "DROP TABLE lake.main.orders",
+        "CREATE PERSISTENT SECRET s (TYPE http)",
+        "FROM sqlite_scan('/tmp/x.db', 't')",
+        "FROM main_module_variable",
         "PRAGMA enable_logging; SET logging_storage = 'file'",
     ],
-)  # fmt: skip
+)
 def test_duckdb_itself_is_locked_whatever_the_rules_let_through(locked: duckdb.DuckDBPyConnection, sql: str) -> None:
     main_module_variable = [1]  # DuckDB takes variables of Python's for tables elsewhere
     assert main_module_variable
@@ -78,10 +96,24 @@ def test_values_that_hurt_are_shown_as_duckdb_prints_them(shop: LakeSource) -> N
              12345678901234567890123456789012345678::DECIMAL(38, 0)"""
     found = selected(shop, sql)
     assert found.rows[0] == (
-        None, "", "a\"<&>'", "😀", "nan", "-0.0", "0044-03-15 (BC)", "9999-12-31", "infinity", "1969-12-31 23:59:59.5+00",
-        "\\xAA\\x00", "[1, NULL]", "{'a': b}", "{k=1}", "170141183460469231731687303715884105727", "3 months",
+        None,
+        "",
+        "a\"<&>'",
+        "😀",
+        "nan",
+        "-0.0",
+        "0044-03-15 (BC)",
+        "9999-12-31",
+        "infinity",
+        "1969-12-31 23:59:59.5+00",
+        "\\xAA\\x00",
+        "[1, NULL]",
+        "{'a': b}",
+        "{k=1}",
+        "170141183460469231731687303715884105727",
+        "3 months",
         "12345678901234567890123456789012345678",
-    )  # fmt: skip
+    )
     assert len(found.types) == len(found.names) == 17
 
 
@@ -116,7 +148,7 @@ def test_a_query_is_stopped_when_its_time_is_over(shop: LakeSource) -> None:
 
 def test_a_query_does_not_take_more_memory_than_it_may(shop: LakeSource) -> None:
     sql = "SELECT list(r) FROM (SELECT range AS r FROM range(200000000))"
-    with pytest.raises(InvalidError, match="(?i)memory"):
+    with pytest.raises(InvalidError, match=r"(?i)memory"):
         selected(shop, sql, memory="100MB")
 
 
