@@ -18,7 +18,15 @@ from penstock.explorer.lake_source import LakeSource
 from penstock.explorer.queries import DuckdbQueries
 
 CHROMIUM = shutil.which("chromium")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 TOKEN = "browser0token"
 PAGES = [
     "/",

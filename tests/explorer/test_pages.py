@@ -246,7 +246,8 @@ def many_files(tmp_path_factory: pytest.TempPathFactory) -> LakeSource:
            FROM ducklake_snapshot WHERE snapshot_id NOT IN (SELECT snapshot_id FROM ducklake_snapshot_changes)""",
         f"""INSERT INTO ducklake_data_file BY NAME SELECT 10 + i AS data_file_id, 1 AS table_id,
             f.begin_snapshot + i // 100 AS begin_snapshot,
-            'day=' || {day} || '/{name}' || (100000000000 + i) || '.parquet' AS path, true AS path_is_relative, 'parquet' AS file_format, 1000 AS record_count, 1000 + i * 37 % 5000000
+            'day=' || {day} || '/{name}' || (100000000000 + i) || '.parquet' AS path,
+            true AS path_is_relative, 'parquet' AS file_format, 1000 AS record_count, 1000 + i * 37 % 5000000
             AS file_size_bytes, 500 AS footer_size, 1000 * i AS row_id_start, f.partition_id FROM ducklake_data_file f,
             range({MANY}) r(i)""",
         f"""INSERT INTO ducklake_file_partition_value SELECT 10 + i, 1, 0, {day}
