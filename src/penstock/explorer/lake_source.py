@@ -47,7 +47,7 @@ class View:
 class LakeSource:
     """A lake by its location. It is open only while a request asks it: a DuckDB file is free for writers otherwise."""
 
-    uri: str
+    uri: str = field(repr=False)
     options: AttachOptions = field(default_factory=AttachOptions)
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     _kept: Catalog | None = field(default=None, init=False, repr=False)

@@ -71,7 +71,7 @@ def file_sizes(buckets: Sequence[SizeBucket], theme: Theme) -> str:
 
     data = [{"sizes": f"{size(one.low)} –", "files": one.file_count} for one in buckets]
     bars = (
-        alt.Chart(alt.Data(values=data), width=theme.width - 90, height=200)
+        alt.Chart(alt.InlineData(values=data), width=theme.width - 90, height=200)
         .mark_bar(color=_colours(theme).main, cornerRadiusEnd=2)
         .encode(
             x=alt.X(
@@ -93,12 +93,12 @@ def snapshot_line(moments: Sequence[Moment], theme: Theme) -> str:
     title, labels = _time_axis([one.time for one in moments])
     data = [{"time": one.time.isoformat(), "kind": one.kind} for one in moments]
     marks = (
-        alt.Chart(alt.Data(values=data), width=theme.width - 120, height=max(2, len(kinds)) * 30)
+        alt.Chart(alt.InlineData(values=data), width=theme.width - 120, height=max(2, len(kinds)) * 30)
         .mark_point(filled=True, size=80, opacity=0.8)
         .encode(
             x=alt.X(
                 "time:T", title=title, scale=alt.Scale(type="utc", nice=True),
-                axis=alt.Axis(labelOverlap=True, tickCount=4 if theme.is_narrow else 8, **labels),
+                axis=alt.Axis(labelOverlap=True, tickCount=4 if theme.is_narrow else 8, format=labels or alt.Undefined),
             ),
             y=alt.Y("kind:N", sort=kinds, title=None, axis=alt.Axis(grid=True, minExtent=75, maxExtent=75)),
             color=alt.Color(
@@ -109,12 +109,12 @@ def snapshot_line(moments: Sequence[Moment], theme: Theme) -> str:
     return _svg(marks, theme)
 
 
-def _time_axis(times: Sequence[datetime]) -> tuple[str, dict[str, str]]:
+def _time_axis(times: Sequence[datetime]) -> tuple[str, str | None]:
     """The title of an axis of times, and how its labels are written: a span within a day has the day in the title."""
     if not times or max(times) - min(times) > timedelta(days=2):
-        return "Time (UTC)", {}
+        return "Time (UTC)", None
     days = sorted({f"{time.astimezone(UTC):%Y-%m-%d}" for time in (min(times), max(times))})
-    return f"{' and '.join(days)} (UTC)", {"format": "%H:%M:%S"}
+    return f"{' and '.join(days)} (UTC)", "%H:%M:%S"
 
 
 def pruning(found: PrunedFiles, theme: Theme) -> str:
@@ -128,7 +128,7 @@ def pruning(found: PrunedFiles, theme: Theme) -> str:
     gap = 0.1 if len(strips) < theme.width / 8 else 0
     legend = f"All files, oldest first: read ones are {'bright' if theme.dark else 'dark'}"
     line = (
-        alt.Chart(alt.Data(values=strips), width=theme.width - 20, height=26, title=legend)
+        alt.Chart(alt.InlineData(values=strips), width=theme.width - 20, height=26, title=legend)
         .mark_rect()
         .encode(
             x=alt.X("place:O", axis=None, scale=alt.Scale(paddingInner=gap)),
@@ -145,7 +145,7 @@ class _Bar:
     text: str
 
 
-def _bars(bars: Sequence[_Bar], theme: Theme, *, mute_first: bool = False) -> alt.LayerChart:
+def _bars(bars: Sequence[_Bar], theme: Theme, *, mute_first: bool = False) -> alt.LayerChart | alt.FacetChart:
     """Bars from left to right, each with its name and its length as a text."""
     import altair as alt
 
@@ -153,11 +153,11 @@ def _bars(bars: Sequence[_Bar], theme: Theme, *, mute_first: bool = False) -> al
     names = [shortened(bar.name, _NARROW_LABEL if theme.is_narrow else _LABEL) for bar in bars]
     data = [{"place": place, "length": bar.length, "text": bar.text} for place, bar in enumerate(bars)]
     # The reader's letters may be wider than those that the picture is laid out with.
-    left = max(len(name) for name in names) * _LETTER + 14
+    left = max((len(name) for name in names), default=0) * _LETTER + 14
     width = theme.width - left - 30
     most = max([1, *(bar.length for bar in bars)]) * width / (width - 75)
     labels = json.dumps({str(place): name for place, name in enumerate(names)})
-    base = alt.Chart(alt.Data(values=data), width=width, height=_BAR * len(bars)).encode(
+    base = alt.Chart(alt.InlineData(values=data), width=width, height=_BAR * max(1, len(bars))).encode(
         y=alt.Y(
             "place:O", title=None,
             axis=alt.Axis(
@@ -170,10 +170,11 @@ def _bars(bars: Sequence[_Bar], theme: Theme, *, mute_first: bool = False) -> al
     main, soft = alt.value(colours.main), alt.value(colours.soft)
     drawn = base.mark_bar(cornerRadiusEnd=2, height=_BAR - 8)
     drawn = drawn.encode(color=alt.condition("datum.place == 0", soft, main) if mute_first else main)
-    return drawn + base.mark_text(align="left", dx=6, color=colours.text, fontSize=12).encode(text="text:N")
+    written = base.mark_text(align="left", dx=6, color=colours.text, fontSize=12).encode(text="text:N")
+    return alt.layer(drawn, written)
 
 
-def _svg(chart: alt.Chart | alt.LayerChart | alt.VConcatChart, theme: Theme) -> str:
+def _svg(chart: alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart, theme: Theme) -> str:
     import vl_convert
 
     colours = _colours(theme)

@@ -9,13 +9,10 @@ from penstock.ducklake.inspection.health import lake_health
 from penstock.explorer.asked import Asked
 from penstock.explorer.rendering import Explorer
 
-_ORDER = ("problem", "advice", "fine")
-
 
 def findings(explorer: Explorer, asked: Asked, request: Request) -> Response:
     """The findings of `penstock doctor`, the worst first; the object store is asked only where that is wanted."""
     store = asked.choice("store", ("no", "yes")) == "yes"
     with explorer.source.opened(asked.version) as view:
         found = lake_health(view.catalog, view.at, store=store)
-        worst_first = sorted(found, key=lambda finding: _ORDER.index(finding.severity))
-        return explorer.page("health.html", asked, view, findings=worst_first, store=store)
+        return explorer.page("health.html", asked, view, findings=found, store=store)
