@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from penstock.cli.application import app
 
-
 STARTING = "starting Spark..."
 
 

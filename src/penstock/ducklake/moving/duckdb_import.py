@@ -32,14 +32,14 @@ from penstock.ducklake.writing.write_target import WriteTarget, job_as_is, new_t
 from penstock.errors import AlreadyExistsError, InvalidError, NotFoundError, PenstockError, UnsupportedError
 from penstock.spark.cores import core_count
 from penstock.spark.file_tasks import file_writing_job
-from penstock.spark.job_progress import job_progress
+from penstock.spark.job_progress import Work
 from penstock.spark.task_rows import rows_in_tasks
 from penstock.spark.workers import map_in_workers
 from penstock.spark.write_job import WriteJob, Written, collect_written
 from penstock.storage.parquet.names import new_write_id
 from penstock.storage.paths import absolute, is_local
+from penstock.storage.progress import titled
 
-_VERB = "import_duckdb"
 _TASKS_OF_A_CORE = 4  # tasks, so that one that is done early gets more; each opens the database
 
 
@@ -241,11 +241,8 @@ def _bring_rows(
     work.sort(key=lambda each: -each[0])
     dealt = [each for task in range(tasks) for each in work[task::tasks]]  # large ones and small ones to each
     rows = rows_in_tasks(spark, [(bytearray(pickle.dumps(each)),) for _, each in dealt], "range binary", tasks)
-    total = sum(plan.size for plan, _ in tables)
-    with (
-        file_writing_job(spark, directory, write_id) as files,
-        job_progress(spark, files.tag, f"{_VERB}:", len(tables), total),
-    ):
+    total = sum(plan.row_count for plan, _ in tables)
+    with titled("import_duckdb"), file_writing_job(spark, directory, write_id, Work(rows=total)) as files:
         results: dict[int, list[Any]] = defaultdict(list)
         for row in map_in_workers(rows, RowJob(source.path), RESULT).collect():
             results[row.number].append(row)
