@@ -77,4 +77,7 @@ def test_the_document(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.M
         exec(block, names)
     with names["lake"] as lake:
         assert "Lake ducklake:sales.ducklake" in lake._repr_html_()
+        findings = lake.health()
+        assert findings.where("check IS NULL").count() == 0
+        assert ">Health<" in findings._repr_html_()
     assert progress._Setting.shown is False

@@ -33,7 +33,9 @@ def note(text: str) -> str:
 def facts(pairs: Mapping[str, object]) -> str:
     """What is known of a thing, a line each; nothing of what is None or empty."""
     lines = (
-        f"<tr>{_cell('th', name)}{_cell('td', value)}</tr>" for name, value in pairs.items() if value not in (None, "")
+        f"<tr>{_cell('th', name)}{_cell('td', _text(value))}</tr>"
+        for name, value in pairs.items()
+        if value not in (None, "")
     )
     return f'<table style="{_TABLE}"><tbody>{"".join(lines)}</tbody></table>'
 
@@ -60,6 +62,8 @@ def _cell(kind: str, value: object) -> str:
 
 
 def _shown(value: object) -> str:
-    if value is None:
-        return ""
-    return escape(f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else one_line(str(value)))
+    return "" if value is None else escape(one_line(_text(value)))
+
+
+def _text(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -15,9 +15,10 @@ from penstock.ducklake.lake_definition import LakeDefinition
 from penstock.ducklake.maintenance import compacted_tables, inlined_flush, old_files, orphaned_files, snapshot_expiry
 from penstock.ducklake.model.snapshot_changes import parse_changes, summarise
 from penstock.ducklake.model.snapshots import Snapshot, Version
+from penstock.ducklake.notebook_views import findings_html
 from penstock.ducklake.table_maintenance import compacted_frame, flushed_frame
 from penstock.errors import InvalidError
-from penstock.spark.local_rows import local_frame
+from penstock.spark.local_rows import local_frame, with_html
 from penstock.spark.versions import Age
 
 _SNAPSHOTS = """snapshot_id long, snapshot_time timestamp, schema_version long, changes map<string,array<string>>,
@@ -270,7 +271,7 @@ class LakeMaintenance(LakeDefinition):
         if attachment.in_transaction:
             raise InvalidError("health looks at what is committed and cannot be part of a transaction; call it outside")
         found = lake_health(attachment.catalog, attachment.shown().at, store=store)
-        return self._frame([_finding_row(one) for one in found], _FINDINGS)
+        return with_html(self._frame([_finding_row(one) for one in found], _FINDINGS), findings_html(found))
 
     def _snapshot_frame(self, snapshots: Sequence[Snapshot]) -> DataFrame:
         reserved = reserved_words()

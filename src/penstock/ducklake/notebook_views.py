@@ -1,10 +1,13 @@
-"""Writes what notebooks show of a lake and of a table: from the catalog, without a Spark job."""
+"""Writes what notebooks show of a lake, of a table and of findings: from the catalog, without a Spark job."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog.location import redact
 from penstock.ducklake.catalog.objects import column_comments, column_versions, columns_at, find_table, views
+from penstock.ducklake.inspection.findings import Finding
 from penstock.ducklake.inspection.tables import TableSummary, table_summaries, table_summary
 from penstock.ducklake.model.column_defaults import has_default
 from penstock.ducklake.transaction import Shown
@@ -54,6 +57,15 @@ def table_html(attachment: Attachment, schema: str, name: str) -> str:
     more = note(f"and {left:,} more columns") if left else ""
     title = f"Table {info.full_name} of {attachment.catalog.database.location}"
     return card(title, facts(known), table(("column", "type", "NULL", "default", "comment"), rows), more)
+
+
+def findings_html(findings: Sequence[Finding]) -> str:
+    """What a look at a lake's health has found."""
+    rows = [
+        (one.severity, one.check, f"{one.schema}.{one.table}" if one.table else None, one.message, one.verb)
+        for one in findings
+    ]
+    return card("Health", table(("severity", "check", "table", "what", "what mends it"), rows))
 
 
 def _facts(of: TableSummary, snapshot: str) -> dict[str, object]:

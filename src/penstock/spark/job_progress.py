@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from threading import Event, Thread, get_ident
@@ -99,4 +99,5 @@ def _shown_by_server(spark: Any, tag: str, work: Work, bar: ProgressBar) -> Iter
     try:
         yield
     finally:
-        spark.removeProgressHandler(told)
+        with suppress(ValueError):  # the program has cleared all of them meanwhile
+            spark.removeProgressHandler(told)

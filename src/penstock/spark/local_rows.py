@@ -123,3 +123,9 @@ def _given(value: Any) -> Any:
     if isinstance(value, dict):
         return list(value.items())
     return value.astimezone(UTC) if isinstance(value, datetime) else value
+
+
+def with_html(frame: DataFrame, html: str) -> DataFrame:
+    """The same DataFrame, which notebooks show by this HTML."""
+    setattr(frame, "_repr_html_", lambda: html)  # noqa: B010 - PySpark's own is a method
+    return frame
