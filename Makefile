@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Debian keeps servers in sbin, which is not on every user's PATH.
 export PATH := $(PATH):/usr/sbin:/usr/local/sbin
 
-.PHONY: help test compiled test-all demo lint format setup mariadb java s3 azure clean
+.PHONY: help test compiled test-all demo docs lint format setup mariadb java s3 azure browser clean
 .DEFAULT_GOAL := help
 
 help: ## say what each target does
@@ -21,7 +21,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile --
 test: setup mariadb java s3 lint compiled ## set up, lint, type-check and run the tests that every change has to pass
 	$(PYTEST)
 
-test-all: setup mariadb java s3 azure lint compiled ## the same with every test in full: all catalogs through Spark, slow tests, many more tries
+test-all: setup mariadb java s3 azure browser lint compiled ## the same with every test in full: all catalogs through Spark, slow tests, many more tries
 	$(PYTEST) --full
 
 # Every Spark worker imports the package, also where PYTHONDONTWRITEBYTECODE keeps Python from keeping what it compiled.
@@ -30,6 +30,9 @@ compiled: setup
 
 demo: setup java ## set up and run examples/demo.py
 	$(BIN)/python examples/demo.py
+
+docs: setup ## build the site of documents into site/; a dead link is an error
+	$(BIN)/python -m mkdocs build --strict
 
 lint: setup ## ruff and mypy
 	$(BIN)/ruff check .
@@ -64,9 +67,16 @@ s3: setup java ## build the S3 server of the tests, where there is Go, and fetch
 azure: setup java ## fetch the Azure server of the tests, where there is npm, and what Spark reads Azure with: once
 	@PYTHONPATH=tests $(BIN)/python -m support.azure_server
 
+browser: ## install Chromium, for the tests of the explorer's pages, when there is none
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
+		command -v apt-get >/dev/null || { echo "no Chromium: the tests in a browser are skipped" >&2; exit 0; }; \
+		root=; [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && root=sudo; }; \
+		$$root apt-get update && \
+		$$root env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends chromium; }
+
 java:
 	@command -v java >/dev/null || [ -x "$$JAVA_HOME/bin/java" ] || { echo "Spark needs Java 17: install it, or set JAVA_HOME" >&2; exit 1; }
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist spark-warehouse metastore_db derby.log
 	find src tests examples benchmarks -name __pycache__ -type d -exec rm -rf {} + 2>/dev/null || true

@@ -178,11 +178,12 @@ def test_a_straggler_is_outrun(tmp_path: Path, catalog: DuckDBCatalog) -> None:
     with StandaloneCluster(tmp_path / "cluster") as cluster:
         driver = ClusterDriver(cluster.master, cluster.python, **{"spark.speculation": "true"})
         driver.run(statements.prepare, place)
+        begun = time.monotonic()
         driver.begin(statements.append_with_a_straggler, place)
         outcome = driver.outcome()
         driver.stop()
     assert outcome.error is None, outcome.error
-    assert outcome.failed_tasks == 1
+    assert time.monotonic() - begun < statements.STRAGGLING  # nobody waited for it; Spark may still be ending it
     check(catalog, FOUND[statements.append])
 
 

@@ -20,6 +20,7 @@ from penstock.ducklake.changing import delete_job, deletes, row_places
 PARTITIONS, APPENDS, ROWS = 4, 3, 20_000
 BEFORE, ADDED = APPENDS * ROWS, 40_000  # the rows of the table, and those that statements add
 _TASKS = 4
+STRAGGLING = 600.0  # seconds
 _COLUMNS = "id BIGINT, p BIGINT, s STRING"
 _VALUES = ("id", f"id % {PARTITIONS} AS p", "'old' AS s")
 # A value of rows, `new`, that is a while in coming.
@@ -142,7 +143,7 @@ def _straggling(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     context = TaskContext.get()
     for number, batch in enumerate(batches):
         if context is not None and context.partitionId() == 0 and context.attemptNumber() == 0 and number == 12:
-            time.sleep(600)
+            time.sleep(STRAGGLING)
         yield batch
 
 

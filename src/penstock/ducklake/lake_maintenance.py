@@ -10,11 +10,13 @@ from pyspark.sql import DataFrame
 
 from penstock.ducklake.catalog.indexes import optimize_catalog
 from penstock.ducklake.catalog.snapshots import reserved_words
+from penstock.ducklake.inspection.health import Finding, lake_health
 from penstock.ducklake.lake_definition import LakeDefinition
 from penstock.ducklake.maintenance import compacted_tables, inlined_flush, old_files, orphaned_files, snapshot_expiry
 from penstock.ducklake.model.snapshot_changes import parse_changes, summarise
 from penstock.ducklake.model.snapshots import Snapshot, Version
 from penstock.ducklake.table_maintenance import compacted_frame, flushed_frame
+from penstock.errors import InvalidError
 from penstock.spark.local_rows import local_frame
 from penstock.spark.versions import Age
 
@@ -23,6 +25,8 @@ _SNAPSHOTS = """snapshot_id long, snapshot_time timestamp, schema_version long, 
 _PATHS = "path string"
 _CHECKPOINT = "step string, things string, count long"
 _INDEXES = "table_name string, index_name string"
+_FINDINGS = """check string, severity string, schema_name string, table_name string, message string,
+               numbers map<string,string>, remedy string, verb string"""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -245,6 +249,29 @@ class LakeMaintenance(LakeDefinition):
         made = optimize_catalog(self._attachment.catalog.database)
         return self._frame([(index.table, index.name) for index in made], _INDEXES)
 
+    def health(self, *, store: bool = True) -> DataFrame:
+        """Tells what is wrong or slow in the lake, and what mends it: what `penstock doctor` shows.
+
+        Nothing is changed, and Spark has nothing to do: the catalog is asked, and the lake's folders are listed.
+
+        Args:
+            store: Whether the folders are listed, to find files that the catalog does not know, and files that are
+                gone. Without it nothing is asked but the catalog.
+
+        Returns:
+            A row for each finding, the worst first: check, severity (`problem`, `advice` or `fine`), schema_name and
+            table_name where it is of one table, message, numbers as texts by their names, remedy (a command, in which
+            `LAKE` stands for the lake), verb (the same in Python).
+
+        Raises:
+            InvalidError: The thread is inside a transaction.
+        """
+        attachment = self._attachment
+        if attachment.in_transaction:
+            raise InvalidError("health looks at what is committed and cannot be part of a transaction; call it outside")
+        found = lake_health(attachment.catalog, attachment.shown().at, store=store)
+        return self._frame([_finding_row(one) for one in found], _FINDINGS)
+
     def _snapshot_frame(self, snapshots: Sequence[Snapshot]) -> DataFrame:
         reserved = reserved_words()
         rows = [
@@ -260,3 +287,10 @@ class LakeMaintenance(LakeDefinition):
 
 def _processed(lines: DataFrame) -> int:
     return sum(row.files_processed for row in lines.collect())
+
+
+def _finding_row(one: Finding) -> tuple[Any, ...]:
+    numbers = {name: str(number) for name, number in one.numbers.items()}
+    return (
+        one.check, one.severity, one.schema, one.table, one.message, numbers, one.remedy or None, one.verb or None
+    )  # fmt: skip

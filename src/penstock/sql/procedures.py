@@ -168,6 +168,9 @@ PROCEDURES: dict[str, Procedure] = {
         "Deletes files that no table names", _CLEANUP, _maintain("delete_orphaned_files")
     ),
     "checkpoint": Procedure("Does all of the maintenance", (), _checkpoint),
+    "optimize_catalog": Procedure(
+        "Makes the indexes that the catalog of many files needs", (), _maintain("optimize_catalog")
+    ),
     "set_option": Procedure(
         "Sets an option for the lake, a schema or a table",
         (Parameter("option", "STRING", None), Parameter("value", "STRING", None), _TABLE, _SCHEMA),

@@ -37,8 +37,8 @@ def folder(path: str) -> str:
 def normalised(path: str) -> str:
     """One spelling of a path: without `//`, `.` and `..`, and on this machine without links among its folders."""
     if is_local(path):
-        directory, name = os.path.split(path.removeprefix("file://"))
-        return os.path.join(_real_directory(directory), name)
+        directory, slash, name = path.removeprefix("file://").rpartition("/")
+        return f"{_real_directory(directory or slash).rstrip('/')}/{name}"
     match = _SCHEME.match(path)
     assert match is not None  # or it would be local
     return match[0] + posixpath.normpath(path[match.end() :])

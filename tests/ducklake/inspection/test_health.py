@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,6 +17,7 @@ from penstock.ducklake.catalog.catalog_tables import INDEXES
 from penstock.ducklake.catalog.opening import Catalog as OpenCatalog
 from penstock.ducklake.inspection import thresholds
 from penstock.ducklake.inspection.health import Finding, lake_health
+from penstock.ducklake.model.names import parse_table_name
 from support.catalogs import Catalog
 from support.inspection import opened, shown
 from support.reference import identifier, quote
@@ -80,9 +82,12 @@ def test_many_small_files_are_to_be_merged(catalog: Catalog) -> None:
         assert advice.numbers == {
             "files": 15, "merged": 15, "after": 1, "bytes": size, "target_file_size": 512_000_000
         }  # fmt: skip
-        assert (advice.remedy, advice.verb) == (
-            "penstock maintain LAKE merge", f"lake.merge_adjacent_files({name!r}, schema='main')",
-        )  # fmt: skip
+        command = shlex.split(advice.remedy)
+        assert (command[:4], parse_table_name(command[5])) == (
+            ["penstock", "maintain", "LAKE", "merge"],
+            ("main", name),
+        )
+        assert advice.verb == f"lake.merge_adjacent_files({name!r}, schema='main')"
     if catalog.kind == "duckdb":
         change(catalog, "CALL ducklake_merge_adjacent_files('lk')")
         with opened(catalog) as lake:
@@ -103,9 +108,10 @@ def test_many_deleted_rows_are_to_be_written_anew(file_catalog: Catalog) -> None
         due, share = found(lake)["deleted rows"]
         assert (due.table, due.numbers["due_files"], due.numbers["due_rows"]) == ("due", 1, 1950)
         assert (due.remedy, due.verb) == (
-            "penstock maintain LAKE rewrite", "lake.rewrite_data_files('due', schema='main')",
+            "penstock maintain LAKE rewrite --table main.due", "lake.rewrite_data_files('due', schema='main')",
         )  # fmt: skip
         assert (share.table, share.numbers["share"], share.numbers["due_files"]) == ("share", 0.3, 0)
+        assert "CALL system.rewrite_data_files" in share.remedy
         assert share.verb == "lake.rewrite_data_files('share', schema='main', delete_threshold=0.2)"
     change(file_catalog, "CALL ducklake_rewrite_data_files('lk', delete_threshold => 0.2)")
     with opened(file_catalog) as lake:
@@ -120,7 +126,11 @@ def test_files_without_statistics(catalog: Catalog) -> None:
     with opened(catalog) as lake:
         lake.database.execute("DELETE FROM ducklake_file_column_stats WHERE data_file_id IN (0, 2)")
         advice = only(lake, "files without statistics")
-        assert (advice.table, advice.numbers["files"], advice.remedy) == ("t", 1, "penstock maintain LAKE merge")
+        assert (advice.table, advice.numbers["files"], advice.remedy) == (
+            "t",
+            1,
+            "penstock maintain LAKE merge --table main.t",
+        )
 
 
 def test_snapshots_that_should_have_expired(catalog: Catalog) -> None:
@@ -133,7 +143,7 @@ def test_snapshots_that_should_have_expired(catalog: Catalog) -> None:
         advice = only(lake, "old snapshots")
         assert advice.numbers == {"snapshots": 4, "oldest_days": 100}
         assert "expire_older_than is not set" in advice.message
-        assert 'lake.set_option("expire_older_than"' in advice.verb
+        assert advice.verb == "lake.set_option('expire_older_than', '90 days')"
         database.insert("ducklake_metadata", ("key", "value"), [("expire_older_than", "7 days")])
         advice = only(lake, "old snapshots")
         assert (advice.numbers["due"], advice.remedy) == (2, "penstock maintain LAKE expire")
@@ -166,7 +176,7 @@ def test_many_inlined_rows_are_to_be_flushed(file_catalog: Catalog) -> None:
     with opened(file_catalog) as lake:
         advice = only(lake, "inlined rows")
         assert (advice.table, advice.numbers) == ("t", {"rows": rows, "deletes": 0})
-        assert advice.verb == "lake.flush_inlined_data(schema='main', table='t')"
+        assert advice.verb == "lake.flush_inlined_data(table='t', schema='main')"
     change(file_catalog, "CALL ducklake_flush_inlined_data('lk')")
     with opened(file_catalog) as lake:
         assert found(lake) == {}
@@ -198,7 +208,7 @@ def test_a_catalog_that_grew(file_catalog: Catalog, monkeypatch: pytest.MonkeyPa
     with opened(file_catalog) as lake:
         advice = only(lake, "size of the catalog")
         assert (advice.numbers["ended_files"], advice.numbers["ducklake_snapshot"]) == (4, told)
-        assert advice.remedy == "penstock maintain LAKE expire"
+        assert advice.remedy == "penstock maintain LAKE expire --older-than '90 days'"
 
 
 def test_an_older_format(file_catalog: Catalog) -> None:
@@ -226,9 +236,9 @@ def test_options_that_stand_in_the_way(file_catalog: Catalog) -> None:
         ]  # fmt: skip
         assert [one.verb for one in every] == [
             "lake.set_option('delete_older_than', '2 days')",
-            "lake.set_option('auto_compact', True, schema='main', table='t')",
-            "lake.set_option('target_file_size', '512MB', schema='main', table='u')",
-            "lake.set_option('rewrite_delete_threshold', 0.95, schema='main', table='u')",
+            "lake.set_option('auto_compact', 'true', table='t', schema='main')",
+            "lake.set_option('target_file_size', '512MB', table='u', schema='main')",
+            "lake.set_option('rewrite_delete_threshold', '0.95', table='u', schema='main')",
         ]
 
 

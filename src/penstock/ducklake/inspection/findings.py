@@ -13,6 +13,7 @@ from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.opening import Catalog
 from penstock.ducklake.catalog.shown import Shown
 from penstock.ducklake.catalog.visibility import At
+from penstock.ducklake.inspection.remedies import Remedy
 from penstock.ducklake.inspection.tables import TableSummary, table_summaries
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.model.options import OptionValue, effective_value
@@ -22,18 +23,12 @@ Number = int | float | str
 
 
 @dataclass(frozen=True)
-class Remedy:
-    """What mends something: on the command line, where `LAKE` stands for the lake, and in Python, where `lake` does."""
-
-    command: str
-    verb: str
-
-
-@dataclass(frozen=True)
 class Finding:
     """What one check says of the lake, or of one table.
 
-    A `problem` is wrong or will fail, `advice` makes the lake faster or smaller, and `fine` needs nothing.
+    A `problem` is wrong or will fail, `advice` makes the lake faster or smaller, and `fine` needs nothing. `remedy` is
+    a command, in which `LAKE` stands for the lake, and `verb` the same in Python; both are empty where neither mends
+    it.
     """
 
     check: str
@@ -98,11 +93,6 @@ def finding(
     schema, name = (table.schema.name, table.name) if table is not None else (None, None)
     command, verb = (remedy.command, remedy.verb) if remedy is not None else ("", "")
     return Finding(check, severity, schema, name, message, numbers or {}, command, verb)
-
-
-def of_table(table: TableInfo) -> str:
-    """A table as the maintenance verbs of a lake take it."""
-    return f"{table.name!r}, schema={table.schema.name!r}"
 
 
 def counted(number: int, thing: str) -> str:

@@ -54,6 +54,8 @@ def own_files(stored: Iterable[tuple[str, StoredFile]], before: datetime) -> lis
 def unnamed(catalog: Catalog, files: Iterable[StoredFile]) -> list[StoredFile]:
     """The files that no row of the catalog names. To be asked after they were listed: writers commit meanwhile."""
     with catalog.database.consistent():
-        known = {normalised(file.path) for file in named_files(catalog.database, catalog.data_path)}
-        known.update(normalised(file.path) for file in scheduled_files(catalog.database, catalog.data_path))
-    return [file for file in files if normalised(file.path) not in known]
+        known = {file.path for file in named_files(catalog.database, catalog.data_path)}
+        known.update(file.path for file in scheduled_files(catalog.database, catalog.data_path))
+    unknown = [file for file in files if file.path not in known]
+    spelled = {normalised(path) for path in known} if unknown else set()
+    return [file for file in unknown if normalised(file.path) not in spelled]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.ducklake.catalog.catalog_tables import TABLES
-from penstock.ducklake.inspection.findings import Examined, Finding, Remedy, counted, finding
+from penstock.ducklake.inspection import remedies
+from penstock.ducklake.inspection.findings import Examined, Finding, counted, finding
 from penstock.ducklake.inspection.inlined_counts import counted as counted_rows
-from penstock.ducklake.inspection.thresholds import CATALOG_ROWS, ENDED_SHARE
+from penstock.ducklake.inspection.thresholds import CATALOG_ROWS, ENDED_SHARE, SNAPSHOT_AGE
 
 CHECK = "size of the catalog"
 _SHOWN = 5
@@ -25,7 +26,6 @@ def check(lake: Examined) -> Iterator[Finding]:
     message = f"{counted(sum(rows.values()), 'row')}, most of them in {largest[0]}"
     if rows[largest[0]] > CATALOG_ROWS and ended >= ENDED_SHARE * files:
         message += f"; {ended:,} of {counted(files, 'file')} are needed by old snapshots only"
-        remedy = Remedy("penstock maintain LAKE expire", 'lake.expire_snapshots(older_than="...")')
-        yield finding(CHECK, "advice", message, numbers, remedy=remedy)
+        yield finding(CHECK, "advice", message, numbers, remedy=remedies.expire(SNAPSHOT_AGE.days))
     else:
         yield finding(CHECK, "fine", message, numbers)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.ducklake.inspection.findings import Examined, Finding, Remedy, counted, finding, of_table
+from penstock.ducklake.inspection import remedies
+from penstock.ducklake.inspection.findings import Examined, Finding, counted, finding
 from penstock.ducklake.inspection.live_files import deletes, shown_files
 from penstock.ducklake.inspection.thresholds import DELETED_ROWS, DELETED_SHARE
 from penstock.ducklake.model.objects import TableInfo
@@ -34,16 +35,14 @@ def check(lake: Examined) -> Iterator[Finding]:
             "rewrite_delete_threshold": threshold,
         }  # fmt: skip
         if due:
-            verb = f"lake.rewrite_data_files({of_table(table)})"
             message = f"{counted(due, 'file')} lost at least {threshold:.0%} of the rows"
-            remedy = Remedy("penstock maintain LAKE rewrite", verb)
+            remedy = remedies.rewrite(table)
         else:
-            verb = f"lake.rewrite_data_files({of_table(table)}, delete_threshold={DELETED_SHARE})"
             message = (
                 f"{share:.0%} of the rows in its files are deleted, and no file lost the {threshold:.0%} from which on "
                 "it is written anew"
             )
-            remedy = Remedy("", verb)
+            remedy = remedies.rewrite(table, DELETED_SHARE)
         yield finding(CHECK, "advice", message, numbers, table=table, remedy=remedy)
     if quiet:
         total = sum(summary.deleted_rows for summary in lake.summaries.values())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.ducklake.inspection.findings import Examined, Finding, Remedy, counted, finding, of_table, sized
+from penstock.ducklake.inspection import remedies
+from penstock.ducklake.inspection.findings import Examined, Finding, counted, finding, sized
 
 CHECK = "files without statistics"
 
@@ -29,7 +30,7 @@ def check(lake: Examined) -> Iterator[Finding]:
             f"{counted(int(count), 'file')} of {sized(float(size))} have no statistics: every query reads them",
             {"files": int(count), "bytes": int(size)},
             table=table,
-            remedy=Remedy("penstock maintain LAKE merge", f"lake.merge_adjacent_files({of_table(table)})"),
+            remedy=remedies.merge(table),
         )
     if not found:
         yield finding(CHECK, "fine", "every file has statistics")

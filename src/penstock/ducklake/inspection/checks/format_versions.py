@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from penstock.ducklake.catalog.catalog_tables import FORMAT_VERSION
 from penstock.ducklake.catalog.migration import format_version
-from penstock.ducklake.inspection.findings import Examined, Finding, Remedy, finding
+from penstock.ducklake.inspection import remedies
+from penstock.ducklake.inspection.findings import Examined, Finding, finding
 
 CHECK = "format version"
 
@@ -19,4 +20,4 @@ def check(lake: Examined) -> Iterator[Finding]:
     else:
         verb = f"penstock.attach({str(lake.database.location)!r}, automatic_migration=True)"
         message = f"the catalog has DuckLake {version}, and {FORMAT_VERSION} is needed"
-        yield finding(CHECK, "problem", message, {"version": version}, remedy=Remedy("", verb))
+        yield finding(CHECK, "problem", message, {"version": version}, remedy=remedies.Remedy("", verb))

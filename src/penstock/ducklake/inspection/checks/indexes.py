@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.ducklake.catalog.indexes import missing_indexes
-from penstock.ducklake.inspection.findings import Examined, Finding, Remedy, counted, finding
+from penstock.ducklake.inspection import remedies
+from penstock.ducklake.inspection.findings import Examined, Finding, counted, finding
 from penstock.ducklake.inspection.thresholds import INDEXED_FILES
 
 CHECK = "indexes"
@@ -20,8 +21,7 @@ def check(lake: Examined) -> Iterator[Finding]:
         yield finding(CHECK, "fine", f"{lake.database.product} needs none")
     elif missing and files >= INDEXED_FILES:
         message = f"the catalog lacks {len(missing)} indexes, which planning over {counted(files, 'file')} needs"
-        remedy = Remedy("", "lake.optimize_catalog()")
-        yield finding(CHECK, "advice", message, numbers, remedy=remedy)
+        yield finding(CHECK, "advice", message, numbers, remedy=remedies.optimize())
     elif missing:
         message = f"the catalog lacks {len(missing)} indexes; {counted(files, 'file')} are few enough to do without"
         yield finding(CHECK, "fine", message, numbers)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.ducklake.inspection.checks.small_files import is_compacted
-from penstock.ducklake.inspection.findings import Examined, Finding, Remedy, counted, finding
+from penstock.ducklake.inspection import remedies
+from penstock.ducklake.inspection.findings import Examined, Finding, counted, finding
 from penstock.ducklake.inspection.inlined_counts import inlined_delete_counts
 from penstock.ducklake.inspection.thresholds import INLINED_ROWS
-from penstock.ducklake.model.objects import TableInfo
 
 CHECK = "inlined rows"
 
@@ -26,14 +25,8 @@ def check(lake: Examined) -> Iterator[Finding]:
             f"{counted(rows, 'row')} and {counted(deleted, 'delete')} are kept in the catalog: every query reads them"
         )
         numbers = {"rows": rows, "deletes": deleted}
-        yield finding(CHECK, "advice", message, numbers, table=table, remedy=_remedy(lake, table))
+        yield finding(CHECK, "advice", message, numbers, table=table, remedy=remedies.flush(table))
     if quiet:
         rows = sum(summary.inlined_rows for summary in lake.summaries.values())
         numbers = {"rows": rows, "deletes": sum(deletes.values())}
         yield finding(CHECK, "fine", f"{counted(rows, 'row')} are kept in the catalog: few of any table", numbers)
-
-
-def _remedy(lake: Examined, table: TableInfo) -> Remedy:
-    schema, name = table.schema.name, table.name
-    command = "penstock maintain LAKE flush" if is_compacted(lake, table) else ""
-    return Remedy(command, f"lake.flush_inlined_data(schema={schema!r}, table={name!r})")

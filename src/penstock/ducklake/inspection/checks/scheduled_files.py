@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from penstock.ducklake.catalog.ages import DELETE_OLDER_THAN, before_now
 from penstock.ducklake.catalog.file_paths import SCHEDULE
-from penstock.ducklake.inspection.findings import Examined, Finding, Remedy, counted, finding
+from penstock.ducklake.inspection import remedies
+from penstock.ducklake.inspection.findings import Examined, Finding, counted, finding
 
 CHECK = "scheduled files"
 
@@ -22,8 +23,7 @@ def check(lake: Examined) -> Iterator[Finding]:
     numbers = {"files": int(count), "due": due, "oldest_days": days}
     if due:
         message = f"{counted(due, 'file')} have waited for their deletion for longer than {interval}"
-        remedy = Remedy("penstock maintain LAKE cleanup", "lake.cleanup_old_files()")
-        yield finding(CHECK, "advice", message, numbers, remedy=remedy)
+        yield finding(CHECK, "advice", message, numbers, remedy=remedies.cleanup())
     else:
         message = f"{counted(int(count), 'file')} wait for their deletion, none for longer than {interval}"
         yield finding(CHECK, "fine", message, numbers)

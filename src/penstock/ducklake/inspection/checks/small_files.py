@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from penstock.ducklake.catalog.compactable_files import compactable_table
 from penstock.ducklake.catalog.file_bins import SizeLimits, merge_bins
-from penstock.ducklake.inspection.findings import Examined, Finding, Remedy, counted, finding, of_table, sized
+from penstock.ducklake.inspection import remedies
+from penstock.ducklake.inspection.findings import Examined, Finding, counted, finding, sized
 from penstock.ducklake.inspection.thresholds import FILES_SAVED
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.model.option_values import parse_boolean, parse_size
@@ -38,7 +39,7 @@ def check(lake: Examined) -> Iterator[Finding]:
             {"files": summary.file_count, "merged": files, "after": summary.file_count - files + len(bins),
              "bytes": size, "target_file_size": target},
             table=table,
-            remedy=_remedy(lake, table),
+            remedy=remedies.merge(table),
         )  # fmt: skip
     if not joined:
         files = sum(summary.file_count for summary in lake.summaries.values())
@@ -64,9 +65,3 @@ def _small(lake: Examined, table: TableInfo) -> int:
     sql = f"""SELECT count(*) FROM ducklake_data_file
               WHERE table_id = ? AND {lake.at.visible()} AND coalesce(file_size_bytes, 0) < ?"""
     return int(lake.database.value(sql, [table.id, min(target_size(lake, table), 2**62)]))
-
-
-def _remedy(lake: Examined, table: TableInfo) -> Remedy:
-    if is_compacted(lake, table):
-        return Remedy("penstock maintain LAKE merge", f"lake.merge_adjacent_files({of_table(table)})")
-    return Remedy("", f"lake.merge_adjacent_files({of_table(table)})")

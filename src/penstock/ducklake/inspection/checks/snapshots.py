@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from penstock.ducklake.catalog.ages import before_now
-from penstock.ducklake.inspection.findings import Examined, Finding, Remedy, counted, finding
+from penstock.ducklake.inspection import remedies
+from penstock.ducklake.inspection.findings import Examined, Finding, counted, finding
 from penstock.ducklake.inspection.thresholds import SNAPSHOT_AGE, SNAPSHOTS
 
 CHECK = "old snapshots"
@@ -25,14 +26,22 @@ def check(lake: Examined) -> Iterator[Finding]:
     if interval:
         due = _older(lake, before_now(interval), int(newest))
         message = f"{kept}; {counted(due, 'snapshot')} are older than expire_older_than, {interval}"
-        remedy = Remedy("penstock maintain LAKE expire", "lake.expire_snapshots()")
         yield finding(
-            CHECK, "advice" if due else "fine", message, {**numbers, "due": due}, remedy=remedy if due else None
+            CHECK,
+            "advice" if due else "fine",
+            message,
+            {**numbers, "due": due},
+            remedy=remedies.expire() if due else None,
         )
     elif count > SNAPSHOTS or (age > SNAPSHOT_AGE and _older(lake, lake.now - SNAPSHOT_AGE, int(newest))):
-        verb = 'lake.set_option("expire_older_than", "30 days"); lake.expire_snapshots()'
-        message = f"{kept}; none expires, since the option expire_older_than is not set"
-        yield finding(CHECK, "advice", message, numbers, remedy=Remedy("", verb))
+        message = f"{kept}; none expires while the option expire_older_than is not set"
+        yield finding(
+            CHECK,
+            "advice",
+            message,
+            numbers,
+            remedy=remedies.set_option("expire_older_than", f"{SNAPSHOT_AGE.days} days"),
+        )
     else:
         yield finding(CHECK, "fine", kept, numbers)
 

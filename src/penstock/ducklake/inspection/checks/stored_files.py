@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from posixpath import dirname
@@ -12,9 +11,10 @@ import pyarrow as pa
 from penstock.ducklake.catalog.ages import DELETE_OLDER_THAN, before_now
 from penstock.ducklake.catalog.file_paths import NamedFile, named_files
 from penstock.ducklake.catalog.location import redact
-from penstock.ducklake.inspection.findings import Examined, Finding, Remedy, counted, finding, sized
+from penstock.ducklake.inspection import remedies
+from penstock.ducklake.inspection.findings import Examined, Finding, counted, finding, sized
 from penstock.ducklake.inspection.lake_folders import YOUNG, files_in, lake_folders, own_files, unnamed
-from penstock.ducklake.inspection.thresholds import FILES_LOOKED_AT
+from penstock.ducklake.inspection.thresholds import FILES_LOOKED_AT, SNAPSHOT_AGE
 from penstock.errors import PenstockError
 from penstock.storage.filesystems import StoredFile, is_file, list_directory
 from penstock.storage.paths import normalised
@@ -31,16 +31,17 @@ def check(lake: Examined) -> Iterator[Finding]:
         yield finding(CHECK, "fine", f"{data_path} cannot be listed, so that no file there was looked for")
         return
     try:
-        named = list(
-            named_files(lake.database, lake.catalog.data_path)
-        )  # before the listing: what comes later is there
-        stored = list(files_in(lake_folders(lake.catalog)))
-        yield from _missing(lake, named, {normalised(file.path) for _, file in stored})
+        # Before the listing: what is written meanwhile is there then.
+        named = list(named_files(lake.database, lake.catalog.data_path))
+        folders = lake_folders(lake.catalog)
+        stored = list(files_in(folders))
+        yield from _missing(lake, named, _absent(named, stored, folders))
         yield _orphans(lake, stored)
     except (OSError, pa.ArrowException, PenstockError) as error:
         said = redact(str(error).splitlines()[0] if str(error) else type(error).__name__)
         message = f"what is stored under {data_path} cannot be listed: {said}"
-        yield finding(CHECK, "problem", message, remedy=Remedy("", "penstock.attach(..., storage_options={...})"))
+        remedy = remedies.Remedy("", "penstock.attach(..., storage_options={...})")
+        yield finding(CHECK, "problem", message, remedy=remedy)
 
 
 def _orphans(lake: Examined, stored: Sequence[tuple[str, StoredFile]]) -> Finding:
@@ -52,44 +53,45 @@ def _orphans(lake: Examined, stored: Sequence[tuple[str, StoredFile]]) -> Findin
     numbers = {"files": len(found), "due": len(due), "bytes": size, "stored_files": len(stored)}
     if due:
         message = f"{counted(len(due), 'file')} of {sized(size)} that the catalog does not name, older than {interval}"
-        remedy = Remedy("penstock maintain LAKE orphans", "lake.delete_orphaned_files()")
-        return finding(ORPHANS, "advice", message, numbers, remedy=remedy)
+        return finding(ORPHANS, "advice", message, numbers, remedy=remedies.delete_orphans())
     message = f"of {counted(len(stored), 'stored file')}, none is older than {interval} and unknown to the catalog"
     return finding(ORPHANS, "fine", message, numbers)
 
 
-def _missing(lake: Examined, named: Sequence[NamedFile], stored: set[str]) -> Iterator[Finding]:
-    absent = [file for file in named if normalised(file.path) not in stored]
-    unasked = [file for file in absent if store_kind(file.path) == "http"]
-    elsewhere = _elsewhere([file for file in absent if store_kind(file.path) != "http"])
-    gone = _confirmed(lake, elsewhere)
-    tables = {table.id: table for table in lake.tables}
-    numbers = {"named_files": len(named), "not_asked": len(unasked)}
-    for table_id, files in sorted(Counter(file.table_id for file in gone).items()):
-        mine = [file for file in gone if file.table_id == table_id]
-        live = sum(file.live for file in mine)
-        message = (
-            f"{counted(files, 'file')} that the catalog names are gone, {live:,} of them of the table as it is now: "
-            f"{mine[0].path}{' and others' if files > 1 else ''}"
-        )
-        way = "; restore them from a backup" if live else "; expire the old snapshots that need them"
-        remedy = Remedy("", 'lake.expire_snapshots(older_than="...")') if not live else None
-        yield finding(
-            MISSING, "problem", message + way, {"files": files, "live": live}, table=tables.get(table_id), remedy=remedy
-        )
-    if not gone:
-        yield finding(MISSING, "fine", f"{counted(len(named), 'file')} that the catalog names are there", numbers)
-
-
-def _elsewhere(files: Sequence[NamedFile]) -> list[NamedFile]:
-    """Those that are not in the folders that they are said to be in: linked files may be anywhere."""
-    folders = sorted({dirname(file.path) + "/" for file in files})
+def _absent(
+    named: Sequence[NamedFile], stored: Sequence[tuple[str, StoredFile]], folders: Sequence[str]
+) -> list[NamedFile]:
+    """The named files that no listing shows; linked files may be anywhere, and their folders are listed for it."""
+    there = {file.path for _, file in stored}
+    absent = [file for file in named if file.path not in there and store_kind(file.path) != "http"]
+    if absent:
+        there = {normalised(path) for path in there}
+    others = sorted({f"{dirname(file.path)}/" for file in absent if not file.path.startswith(tuple(folders))})
     with ThreadPoolExecutor(_LISTERS) as pool:
-        listed = zip(
-            folders, pool.map(lambda folder: [one.name for one in list_directory(folder)], folders), strict=True
+        listed = zip(others, pool.map(lambda folder: [one.name for one in list_directory(folder)], others), strict=True)
+        there.update(normalised(folder + name) for folder, names in listed for name in names)
+    return [file for file in absent if normalised(file.path) not in there]
+
+
+def _missing(lake: Examined, named: Sequence[NamedFile], absent: Sequence[NamedFile]) -> Iterator[Finding]:
+    tables = {table.id: table for table in lake.tables}
+    gone: dict[int, list[NamedFile]] = {}
+    for file in _confirmed(lake, absent):
+        gone.setdefault(file.table_id, []).append(file)
+    for table_id, files in sorted(gone.items()):
+        live = sum(file.live for file in files)
+        message = (
+            f"{counted(len(files), 'file')} that the catalog names are gone, {live:,} of them of the table as it is "
+            f"now: {files[0].path}{' and others' if len(files) > 1 else ''}; "
+            + ("restore them from a backup" if live else "expire the old snapshots that need them")
         )
-        there = {normalised(folder + name) for folder, names in listed for name in names}
-    return [file for file in files if normalised(file.path) not in there]
+        numbers = {"files": len(files), "live": live}
+        remedy = None if live else remedies.expire(SNAPSHOT_AGE.days)
+        yield finding(MISSING, "problem", message, numbers, table=tables.get(table_id), remedy=remedy)
+    if not gone:
+        asked = sum(store_kind(file.path) != "http" for file in named)
+        message = f"{counted(asked, 'file')} that the catalog names are there"
+        yield finding(MISSING, "fine", message, {"files": asked, "not_asked": len(named) - asked})
 
 
 def _confirmed(lake: Examined, files: Sequence[NamedFile]) -> list[NamedFile]:
