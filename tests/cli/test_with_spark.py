@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,6 +102,17 @@ def test_maintain(lake: str, catalog: Catalog) -> None:
     assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
     with catalog.reference() as reference:
         assert reference.value("SELECT count(*) FROM t") == 5
+
+
+@pytest.mark.one_catalog
+def test_what_the_doctor_says_helps(catalog: Catalog, spark: SparkSession) -> None:
+    with catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute("CREATE TABLE t (a INTEGER)", *(f"INSERT INTO t VALUES ({i})" for i in range(20)))
+    [remedy] = [one["remedy"] for one in penstock("doctor", catalog.uri, "--json").json if one["table"] == "t"]
+    program, *command = shlex.split(remedy)
+    assert program == "penstock"
+    assert penstock(*command).code == 0
+    assert not [one for one in penstock("doctor", catalog.uri, "--json").json if one["table"] == "t"]
 
 
 @pytest.mark.parametrize(

@@ -12,18 +12,17 @@ from penstock.cli import examining, exploring, looking, maintaining, moving, que
 from penstock.cli.delayed_imports import put_off
 from penstock.version import __version__
 
-_HELP = """Lakes at a terminal: DuckLake tables for Spark and DuckDB.
-
-LAKE is a location (ducklake:sales.ducklake, ducklake:postgres:dbname=sales), a file, or the name of a lake in
-penstock.toml.
-"""
+_HELP = (
+    "Lakes at a terminal: DuckLake tables for Spark and DuckDB.\n\nLAKE is a location (ducklake:sales.ducklake, "
+    "ducklake:postgres:dbname=sales), a file, or the name of a lake in penstock.toml."
+)
 _EPILOG = "\n\n".join(
-    f"[dim]$[/] {line:<62} [dim]# {why}[/]"
+    f"[dim]$[/] {line:<46} [dim]# {why}[/]"
     for line, why in (
         ("penstock create ducklake:sales.ducklake", "a first lake"),
-        ('penstock sql sales.ducklake "CREATE TABLE t AS SELECT 1 AS id"', "with Spark"),
+        ('penstock sql sales.ducklake "CREATE TABLE ..."', "ask and change it"),
         ("penstock ls sales.ducklake", "what is in it"),
-        ("penstock show sales.ducklake t --files", "one table"),
+        ("penstock show sales.ducklake orders --files", "one table"),
         ("penstock doctor sales.ducklake", "what to mend"),
         ("penstock sql sales.ducklake", "a prompt"),
     )

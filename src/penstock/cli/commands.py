@@ -19,7 +19,7 @@ from penstock.ducklake.catalog.location import redact
 from penstock.errors import PenstockError
 
 TRACEBACK = "PENSTOCK_TRACEBACK"
-FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+FAILED, INTERRUPTED = 1, 130
 _OUTPUT = (
     ("json", Annotated[bool, typer.Option("--json", help="For programs: JSON on standard output, and nothing else.")]),
     ("csv", Annotated[bool, typer.Option("--csv", help="For programs: CSV with a header.")]),

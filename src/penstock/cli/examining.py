@@ -56,5 +56,5 @@ def doctor(
 def _remedy(found: Finding, lake: str) -> str | None:
     """The command that mends something, with the lake's name in it; people get what Python has where there is none."""
     if found.remedy:
-        return found.remedy.replace("LAKE", shlex.quote(redact(lake)))
+        return found.remedy.replace("LAKE", shlex.quote(redact(lake)), 1)
     return found.verb or None if style().is_for_people else None
