@@ -149,7 +149,12 @@ def test_a_query_is_stopped_when_its_time_is_over(shop: LakeSource) -> None:
 def test_a_query_does_not_take_more_memory_than_it_may(shop: LakeSource) -> None:
     sql = "SELECT list(r) FROM (SELECT range AS r FROM range(200000000))"
     with pytest.raises(InvalidError, match=r"(?i)memory"):
-        selected(shop, sql, memory="100MB")
+        selected(shop, sql, megabytes=100)
+
+
+def test_one_very_long_text_is_too_much_too(shop: LakeSource) -> None:
+    with pytest.raises(InvalidError):
+        selected(shop, "SELECT length(repeat('x', 4000000000)) + length(repeat('y', 4000000000))", seconds=20)
 
 
 def test_more_queries_than_there_are_turns_wait_and_then_are_told(

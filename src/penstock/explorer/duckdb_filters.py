@@ -7,20 +7,20 @@ computed (also those of `now() - INTERVAL 3 DAYS`). What is not sure to be under
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-import duckdb
-
 from penstock.errors import InvalidError
+from penstock.explorer.query_worker import FilterTask
+from penstock.explorer.worker_processes import answered
 from penstock.schema.columns import Column, find_path
 from penstock.storage.duckdb_sql import duckdb_quoted, duckdb_type
 
 Node = Any
+Answer = Callable[[FilterTask, float], Mapping[str, Any]]
 UNKNOWN: list[str] = ["unknown"]
-_REWRITER = "expression_rewriter"  # computes constants, and is all of the optimizer that is wanted
+_SECONDS = 20.0
 _COMPARISONS = {
     "COMPARE_EQUAL": "=", "COMPARE_LESSTHAN": "<", "COMPARE_LESSTHANOREQUALTO": "<=", "COMPARE_GREATERTHAN": ">",
     "COMPARE_GREATERTHANOREQUALTO": ">=", "COMPARE_NOT_DISTINCT_FROM": "<=>",
@@ -37,36 +37,21 @@ _CAST_TO = {
     "SMALLINT": "smallint", "INTEGER": "int", "BIGINT": "bigint", "FLOAT": "float", "DOUBLE": "double", "DATE": "date",
     "TIMESTAMP": "timestamp_ntz", "TIMESTAMP WITH TIME ZONE": "timestamp",
 }  # fmt: skip
-_ZONE = "UTC"
+_ZONE = "UTC"  # of the DuckDB that binds
 
 
-def filters_of(predicate: str, columns: Sequence[Column]) -> list[str]:
-    """The filters, each as JSON; an InvalidError where DuckDB does not take the predicate."""
-    with _stand_in(columns) as connection:
-        sql = f"SELECT 1 FROM t WHERE ({predicate}\n)"
-        [[text]] = connection.execute(
-            "SELECT json_serialize_plan(CAST($1 AS VARCHAR), optimize := true)", [sql]
-        ).fetchall()
-    answer = json.loads(text)
-    if answer["error"]:
-        raise InvalidError(f"DuckDB does not take this as a filter: {answer['error_message']}")
+def filters_of(predicate: str, columns: Sequence[Column], answer: Answer = answered) -> list[str]:
+    """The filters, each as JSON; an InvalidError where DuckDB does not take the predicate.
+
+    To compute a constant may take long, and much memory: `answer` has a process of its own do it.
+    """
+    shown = ", ".join(f"{duckdb_quoted(column.name)} {duckdb_type(column)}" for column in columns)
+    told = answer(FilterTask(predicate, shown), _SECONDS)
+    plan = {"error": True, "error_message": told["error"]} if "error" in told else json.loads(told["plan"])
+    if plan["error"]:
+        raise InvalidError(f"DuckDB does not take this as a filter: {plan['error_message']}")
     reader = _Reader(columns)
-    return [json.dumps(reader.filter(node)) for node in _filters(answer["plans"][0])]
-
-
-@contextmanager
-def _stand_in(columns: Sequence[Column]) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB with an empty table, which reads nothing else."""
-    with duckdb.connect(config={"threads": 1, "enable_external_access": "false"}) as connection:
-        optimizers = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
-        connection.execute(f"SET TimeZone = '{_ZONE}'")
-        unwanted = ",".join(name for (name,) in optimizers if name != _REWRITER)
-        connection.execute(f"SET disabled_optimizers = '{unwanted}'")
-        connection.execute("SET python_enable_replacements = false")
-        connection.execute("SET lock_configuration = true")
-        shown = ", ".join(f"{duckdb_quoted(column.name)} {duckdb_type(column)}" for column in columns)
-        connection.execute(f"CREATE TABLE t ({shown})")
-        yield connection
+    return [json.dumps(reader.filter(node)) for node in _filters(plan["plans"][0])]
 
 
 def _filters(plan: Node) -> list[Node]:

@@ -10,7 +10,8 @@ from penstock.ducklake.catalog.file_pruning import Condition, Pruning, keep_cond
 from penstock.ducklake.catalog.visible_files import EVERY_FILE, UNKNOWN_FILE
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.transaction import Shown
-from penstock.explorer.duckdb_filters import filters_of
+from penstock.explorer.duckdb_filters import Answer, filters_of
+from penstock.explorer.worker_processes import answered
 from penstock.predicates import implied_by
 from penstock.schema.columns import Column
 from penstock.storage.paths import resolve
@@ -70,11 +71,13 @@ class PrunedFiles:
         return Amount(self.all.files - self.kept.files, self.all.bytes - self.kept.bytes)
 
 
-def pruned_files(shown: Shown, table: TableInfo, predicate: str, offset: int = 0, count: int = 50) -> PrunedFiles:
+def pruned_files(
+    shown: Shown, table: TableInfo, predicate: str, offset: int = 0, count: int = 50, answer: Answer = answered
+) -> PrunedFiles:
     """Which files a filter, in DuckDB's SQL, leaves out. Raises InvalidError where DuckDB does not take it."""
     files = _Files(shown, table)
     columns = objects.columns_at(objects.column_versions(shown.database, table.id), shown.at)
-    filters = filters_of(predicate, columns)
+    filters = filters_of(predicate, columns, answer)
     ways = files.prunings(filters, columns)
     keep = keep_condition(ways)
     timed = {column.id for column in columns if any("timestamp" in item.type.name for item in column.walk())}

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import pickle
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,19 +12,23 @@ from typing import Any, Protocol
 from penstock.ducklake.catalog import objects
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.transaction import Shown
-from penstock.errors import AttachError, CatalogError, InvalidError, PenstockError, UnsupportedError
+from penstock.errors import AttachError, InvalidError, PenstockError, UnsupportedError
 from penstock.explorer.lake_source import LakeSource, View
 from penstock.explorer.query_rules import ALIAS, LakeNames, checked_query
 from penstock.explorer.query_worker import QueryTask
+from penstock.explorer.worker_processes import answered
 from penstock.storage.duckdb_sql import duckdb_quoted, text_literal
 from penstock.storage.options import known_stores
 from penstock.storage.paths import is_local
 from penstock.storage.stores import store_kind
 
 _SCANNERS = {"sqlite": "sqlite_scanner", "postgres": "postgres_scanner", "mysql": "mysql_scanner"}
-_WORKER = "from penstock.explorer.query_worker import main; main()"
 _MOST_OTHER_FILES = 10_000
 _AT_ONCE = 2
+_NUMBERS = (
+    "TINYINT", "SMALLINT", "INTEGER", "INT", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
+    "UHUGEINT", "DECIMAL", "FLOAT", "DOUBLE",
+)  # fmt: skip
 _PATIENCE = 5.0  # seconds that a query waits for others
 
 
@@ -42,13 +42,18 @@ class Rows:
     more: bool = False
     seconds: float = 0.0
 
+    @property
+    def numeric(self) -> tuple[bool, ...]:
+        """Which columns are of numbers."""
+        return tuple(kind.partition("(")[0].upper() in _NUMBERS for kind in self.types)
+
 
 @dataclass(frozen=True)
 class Limits:
     """What a query may take."""
 
     seconds: float = 30.0
-    memory: str = "1GB"
+    megabytes: int = 1000
     rows: int = 200
     letters: int = 2000
 
@@ -116,32 +121,12 @@ class DuckdbQueries:
         attach = _attach_sql(self.source, version)
         limits = self.limits
         return QueryTask(
-            sql, attach, tuple(extensions), folders, files, stores or None, count, limits.letters, limits.memory
+            sql, attach, tuple(extensions), folders, files, stores or None, count, limits.letters, limits.megabytes
         )
 
     def _answer(self, task: QueryTask) -> Mapping[str, Any]:
         with self._turn():
-            process = subprocess.Popen(
-                [sys.executable, "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            )
-            try:
-                output, errors = process.communicate(pickle.dumps(task), timeout=self.limits.seconds)
-            except subprocess.TimeoutExpired:
-                raise InvalidError(
-                    f"the query was stopped after {self.limits.seconds:g} seconds; ask for less, or run it with "
-                    "`penstock sql`, which has no limit"
-                ) from None
-            finally:
-                process.kill()
-                process.communicate()
-        if process.returncode:
-            said = errors.decode(errors="replace").strip().splitlines()
-            raise CatalogError(
-                "the process that ran the query has ended without an answer, as it does when memory runs out: "
-                + self.source.without_secrets(said[-1] if said else f"signal {-process.returncode}")
-            )
-        answer: Mapping[str, Any] = json.loads(output)
-        return answer
+            return answered(task, self.limits.seconds)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

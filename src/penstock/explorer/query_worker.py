@@ -1,22 +1,27 @@
-"""The process that runs one query: a DuckDB that reads the lake and can do nothing else, and then ends.
+"""The process that runs one query, or binds one filter: a DuckDB that can do nothing else, and then ends.
 
 Another process, since two DuckDBs of one cannot have the same catalog file; and so that a query can be stopped, and
-takes its memory along. It imports little, because somebody waits. What it gets is a pickled `QueryTask` of the server
-that started it, what it gives JSON.
+takes its memory along. It imports little, because somebody waits. What it gets is a pickled task of the server that
+started it, what it gives JSON.
 """
 
 from __future__ import annotations
 
 import json
 import pickle
+import resource
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
 
 _LETTERS_OF_A_ROW = 100_000
+_MEGABYTE = 2**20
+_PROGRAM = 3000  # megabytes of addresses that DuckDB takes before it has any rows
+_REWRITER = "expression_rewriter"  # computes constants, and is all of the optimizer that is wanted for filters
 
 
 @dataclass(frozen=True)
@@ -31,17 +36,42 @@ class QueryTask:
     stores: Any = field(default=None, repr=False)
     most_rows: int = 200
     most_letters: int = 2000  # of one value
-    memory: str = "1GB"
+    megabytes: int = 1000
     threads: int = 2
+
+    def answer(self) -> dict[str, Any]:
+        """The first rows of the query, as texts."""
+        return _run(self)
+
+
+@dataclass(frozen=True)
+class FilterTask:
+    """A predicate, and the columns that it is about as CREATE TABLE has them."""
+
+    predicate: str
+    columns: str
+    megabytes: int = 200
+
+    def answer(self) -> dict[str, Any]:
+        """DuckDB's plan of an empty table's rows under the predicate, with constants computed."""
+        with _stand_in(self.columns) as connection:
+            sql = f"SELECT 1 FROM t WHERE ({self.predicate}\n)"
+            # DuckDB imports pandas for the sake of parameters, which takes longer than all else here.
+            [[text]] = connection.execute(f"SELECT json_serialize_plan({_literal(sql)}, optimize := true)").fetchall()
+        return {"plan": text}
 
 
 def main() -> None:
     """Run the task on the input, and write what it gives."""
-    task: QueryTask = pickle.load(sys.stdin.buffer)
+    task: QueryTask | FilterTask = pickle.load(sys.stdin.buffer)
+    # DuckDB does not count everything that it takes, such as one very long text.
+    most = (task.megabytes + _PROGRAM) * _MEGABYTE
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     try:
-        answer = _run(task)
-    except duckdb.Error as error:
-        answer = {"error": str(error), "kind": type(error).__name__}
+        answer = task.answer()
+    except (duckdb.Error, MemoryError) as error:
+        answer = {"error": str(error) or "out of memory"}
     json.dump(answer, sys.stdout)
 
 
@@ -73,7 +103,7 @@ def _ready(task: QueryTask) -> duckdb.DuckDBPyConnection:
     settings: dict[str, Any] = {
         "allowed_directories": list(task.folders),
         "allowed_paths": list(task.files),
-        "memory_limit": task.memory,
+        "memory_limit": f"{task.megabytes}MB",
         "threads": task.threads,
         "temp_directory": "",
         "streaming_buffer_size": "1GB",  # the change feed hangs with less
@@ -84,6 +114,19 @@ def _ready(task: QueryTask) -> duckdb.DuckDBPyConnection:
     }
     for name, value in settings.items():
         connection.execute(f"SET {name} = {_literal(value)}")
+    return connection
+
+
+def _stand_in(columns: str) -> duckdb.DuckDBPyConnection:
+    """A DuckDB with an empty table, which reads nothing."""
+    connection = duckdb.connect(config={"threads": 1, "enable_external_access": "false"})
+    optimizers = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
+    unwanted = ",".join(name for (name,) in optimizers if name != _REWRITER)
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute(f"SET disabled_optimizers = '{unwanted}'")
+    connection.execute("SET python_enable_replacements = false")
+    connection.execute(f"CREATE TABLE t ({columns})")
+    connection.execute("SET lock_configuration = true")
     return connection
 
 

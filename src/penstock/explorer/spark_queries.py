@@ -87,6 +87,7 @@ class SparkQueries:
 
         timer = threading.Timer(self.limits.seconds, stop)
         spark.addTag(tag)
+        spark.sparkContext.setInterruptOnCancel(True)
         timer.start()
         try:
             yield
