@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from penstock.storage import progress
 from support.terminals import users_environment
 
+VIEW = "application/vnd.jupyter.widget-view+json"
 CELLS = [
     """
 import time
@@ -46,23 +47,58 @@ def html(cell: Any) -> str:
     return str(output.data["text/html"])
 
 
+def ran(*cells: str) -> Any:
+    """A notebook that was run, with its widgets."""
+    pytest.importorskip("ipywidgets")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    client = NotebookClient(notebook, timeout=300, kernel_name="python3", allow_errors=True)
+    client.execute(env=users_environment())
+    return notebook
+
+
+def widgets(notebook: Any) -> str:
+    """What the widgets of a notebook have in them in the end."""
+    return json.dumps(notebook.metadata.get("widgets", {}), ensure_ascii=False).replace("\u2007", " ")
+
+
+@pytest.mark.slow
+def test_widgets() -> None:
+    cell = """
+import time
+from penstock.storage.progress import progress, show_progress
+with progress("delete <b>", 40) as bar:
+    for number in range(40):
+        time.sleep(0.1)
+        bar.advance()
+        assert number < LAST
+"""
+    notebook = ran(
+        cell.replace("LAST", "40"), cell.replace("LAST", "38"), "show_progress(False)" + cell.replace("LAST", "40")
+    )
+    done, failed, silent = notebook.cells
+    assert [VIEW in output.data for output in done.outputs] == [True]
+    assert VIEW in failed.outputs[0].data
+    assert failed.outputs[1].ename == "AssertionError"
+    assert silent.outputs == []
+    told = widgets(notebook)
+    assert "delete &lt;b&gt;: 100%" in told
+    assert " 40/40 files [" in told
+    assert told.count('"bar_style": "success"') == told.count('"bar_style": "danger"') == 1
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_notebook(tmp_path: Path) -> None:
-    cells = [nbformat.v4.new_code_cell(cell.replace("{path}", str(tmp_path / "lake.ducklake"))) for cell in CELLS]
-    notebook = nbformat.v4.new_notebook(cells=cells)
-    NotebookClient(notebook, timeout=300, kernel_name="python3").execute(env=users_environment())
+    notebook = ran(*(cell.replace("{path}", str(tmp_path / "lake.ducklake")) for cell in CELLS))
     _, snapshot, lake, orders, explanation, slow, silent, closed = notebook.cells
     assert "Snapshot 2" in html(snapshot)
     assert "main.orders" in html(lake)
     assert "DECIMAL(12,2)" in html(orders)
     assert "0 of 1 files are read" in html(explanation)
-    [bar] = [output for output in slow.outputs if "application/vnd.jupyter.widget-view+json" in output.get("data", {})]
-    assert "append main.orders: 100%" in bar.data["text/plain"]
-    widgets = json.dumps(notebook.metadata.widgets)
-    assert "append main.orders" in widgets
-    assert "8,000 rows" in widgets
-    assert '"bar_style": "success"' in widgets
+    assert [VIEW in output.data for output in slow.outputs] == [True]
+    assert "append main.orders: 100%" in widgets(notebook)
+    assert "8,000 rows]" in widgets(notebook)
+    assert '"bar_style": "success"' in widgets(notebook)
     assert silent.outputs == []
     [plain] = closed.outputs
     assert list(plain.data) == ["text/plain"]
