@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,6 @@ from penstock.storage.stores import store_kind
 if TYPE_CHECKING:
     from penstock.lake import Lake
 
-_PYSPARKS_LOG = "SQLQueryContextLogger"
 _PROGRESS = "PENSTOCK_PROGRESS"
 
 
@@ -36,7 +34,7 @@ def attached(lake: str, *, at: str | None = None, read_only: bool = False) -> It
 
     spark = penstock.session(s3="s3" in kinds, azure="azure" in kinds)
     with (
-        _silent(_PYSPARKS_LOG),
+        _unlogged(),
         _progress(not style().quiet),
         penstock.attach(uri, create_if_not_exists=False, spark=spark, **given) as opened,
     ):
@@ -44,9 +42,11 @@ def attached(lake: str, *, at: str | None = None, read_only: bool = False) -> It
 
 
 @contextmanager
-def _silent(logger: str) -> Iterator[None]:
+def _unlogged() -> Iterator[None]:
     """Keeps a log quiet: PySpark writes the stack of each statement that Spark refuses to standard error."""
-    log = logging.getLogger(logger)
+    from pyspark.logger import PySparkLogger
+
+    log = PySparkLogger.getLogger("SQLQueryContextLogger")
     before, log.disabled = log.disabled, True
     try:
         yield
