@@ -6,11 +6,15 @@ What a document takes for granted, such as a lake with some orders, is made befo
 from __future__ import annotations
 
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +23,7 @@ from pyspark.sql import SparkSession
 import penstock
 import penstock.delta
 from support.documents import BLOCK, ROOT, RUN, Document
+from support.processes import environment
 
 pytestmark = pytest.mark.takes(90)
 ORDERS = "id BIGINT, region STRING, ts TIMESTAMP_NTZ, total DECIMAL(12,2)"
@@ -79,6 +84,8 @@ def others() -> list[str]:
     return [str(path.relative_to(ROOT)) for path in documents() if path not in named]
 
 
+HAVE_A_LAKE = ["docs/health.md"]
+SHOW_A_PAGE = ["docs/explorer.md"]
 # Files that Spark itself finds: its JVM has a folder of its own.
 FILES = {"docs/how_to/load_csv_and_json.md": ('"in/', '"old')}
 
@@ -117,6 +124,37 @@ def test_maintenance(spark: SparkSession) -> None:
     lake = penstock.attach("ducklake:sqlite:sales.sqlite", data_path="data/")
     lake.create_table("events", "id BIGINT, day DATE").append(spark.sql("SELECT id, DATE'2026-11-01' FROM range(100)"))
     run(Document("docs/maintenance.md", lake=lake))
+
+
+@pytest.mark.parametrize("path", [path for path in HAVE_A_LAKE if (ROOT / path).exists()])
+def test_documents_that_have_a_lake(spark: SparkSession, path: str) -> None:
+    make_orders()
+    run(Document(path, lake=penstock.attach("ducklake:sales.ducklake")))
+
+
+class Page(Document):
+    """A document whose code serves a page, until it is interrupted."""
+
+    def run_python(self, code: str) -> None:
+        imports = self.names.setdefault("imports", [])
+        imports += [line for line in code.splitlines() if line.startswith(("from ", "import "))]
+        program = [sys.executable, "-u", "-c", "\n".join([*imports, code])]
+        with subprocess.Popen(
+            program, stdout=subprocess.PIPE, text=True, env=environment() | {"BROWSER": "true"}
+        ) as page:
+            try:
+                assert page.stdout is not None
+                addresses = (re.search(r"http://\S+", line) for line in page.stdout)
+                address = next(found[0] for found in addresses if found)
+                assert "orders" in httpx.get(address, follow_redirects=True, timeout=60).text
+            finally:
+                page.send_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("path", [path for path in SHOW_A_PAGE if (ROOT / path).exists()])
+def test_documents_that_show_a_page(spark: SparkSession, path: str) -> None:
+    make_orders()
+    Page(path).run()
 
 
 class Stream(Document):
@@ -164,4 +202,4 @@ def test_code_stands_in_fences_that_say_what_it_is() -> None:
         text = path.read_text()
         rest = BLOCK.sub("", text)
         assert "```" not in rest, path.name
-        assert not re.search(r"\n\n    \S", rest), path.name
+        assert not re.search(r"\n\n    (?:import|from|with|python|pip|\$|[\w, ]+ =|[\w.]+\() ?", rest), path.name
