@@ -165,7 +165,10 @@ def kept_by_spark(spark: SparkSession, predicate: str) -> Sequence[int] | None:
 
 @given(predicate=predicates, zone=st.sampled_from(ZONES), ansi=st.sampled_from(["true", "false"]))
 @settings(
-    max_examples=effort.tries(150, 3000), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=effort.tries(150, 3000),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    print_blob=True,
 )
 def test_law_of_pruning(predicate: str, zone: str, ansi: str, spark: SparkSession, known: list[dict[int, Any]]) -> None:
     said = implied(spark, predicate, zone)
