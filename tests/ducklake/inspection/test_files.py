@@ -201,7 +201,7 @@ def test_many_files_are_quick(request: pytest.FixtureRequest, kind: str) -> None
         parts = partition_summaries(at, info, order="bytes", descending=True, limit=20)
         sizes = file_sizes(at, info)
         assert time.process_time() - started[0] < 5
-        assert time.monotonic() - started[1] < 30  # a second, where nothing else keeps the machine busy
+        assert time.monotonic() - started[1] < 60  # a second, where nothing else keeps the machine busy
         assert (page.total, parts.total, sum(bucket.file_count for bucket in sizes)) == (FILES, 400, FILES)
         assert page.items[0].deleted_rows == 5
         assert [(bucket.low, bucket.high) for bucket in sizes[:2]] == [(0, 1024), (1024, 2048)]

@@ -66,17 +66,17 @@ def test_a_new_lake_is_fine(catalog: Catalog) -> None:
         assert {one.check for one in lake_health(lake, shown(lake).at, store=False)} == OF_THE_CATALOG
 
 
-def test_many_small_files_are_to_be_merged(catalog: Catalog) -> None:
+def test_many_small_files_are_to_be_merged(file_catalog: Catalog) -> None:
     name = 'it\'s "a" 🦆 <b>'
     quoted = identifier(name)
-    with catalog.build(data_inlining_row_limit=0) as reference:
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
         reference.execute(f"CREATE TABLE {quoted} (i BIGINT)")
         for start in range(15):
             reference.execute(f"INSERT INTO {quoted} FROM range({start}, {start + 20})")
         size = sum(
             row["data_file_size_bytes"] for row in reference.records(f"FROM ducklake_list_files('lk', {quote(name)})")
         )
-    with opened(catalog) as lake:
+    with opened(file_catalog) as lake:
         advice = only(lake, "small files")
         assert (advice.schema, advice.table, advice.severity) == ("main", name, "advice")
         assert advice.numbers == {
@@ -88,10 +88,9 @@ def test_many_small_files_are_to_be_merged(catalog: Catalog) -> None:
             ("main", name),
         )
         assert advice.verb == f"lake.merge_adjacent_files({name!r}, schema='main')"
-    if catalog.kind == "duckdb":
-        change(catalog, "CALL ducklake_merge_adjacent_files('lk')")
-        with opened(catalog) as lake:
-            assert found(lake) == {}
+    change(file_catalog, "CALL ducklake_merge_adjacent_files('lk')")
+    with opened(file_catalog) as lake:
+        assert found(lake) == {}
 
 
 def test_many_deleted_rows_are_to_be_written_anew(file_catalog: Catalog) -> None:
@@ -118,12 +117,12 @@ def test_many_deleted_rows_are_to_be_written_anew(file_catalog: Catalog) -> None
         assert "deleted rows" not in found(lake)
 
 
-def test_files_without_statistics(catalog: Catalog) -> None:
+def test_files_without_statistics(file_catalog: Catalog) -> None:
     insert = "INSERT INTO t FROM range(10)"
-    with catalog.build(data_inlining_row_limit=0) as reference:
+    with file_catalog.build(data_inlining_row_limit=0) as reference:
         reference.execute("CREATE TABLE t AS FROM range(100)", insert, "DELETE FROM t WHERE true")
         reference.execute(insert, insert, "CREATE TABLE u AS FROM range(9)")
-    with opened(catalog) as lake:
+    with opened(file_catalog) as lake:
         lake.database.execute("DELETE FROM ducklake_file_column_stats WHERE data_file_id IN (0, 2)")
         advice = only(lake, "files without statistics")
         assert (advice.table, advice.numbers["files"], advice.remedy) == (
@@ -133,12 +132,14 @@ def test_files_without_statistics(catalog: Catalog) -> None:
         )
 
 
-def test_snapshots_that_should_have_expired(catalog: Catalog) -> None:
-    with catalog.build() as reference:
-        reference.execute("CREATE TABLE t (i BIGINT)", "INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2)")
+def test_what_is_old_should_be_gone(catalog: Catalog) -> None:
+    with catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute("CREATE TABLE t AS FROM range(100)", "INSERT INTO t FROM range(10)")
+        reference.execute("CALL ducklake_merge_adjacent_files('lk')")
     with opened(catalog) as lake:
-        database = lake.database
-        old = datetime.now(UTC) - thresholds.SNAPSHOT_AGE - timedelta(days=10)
+        assert found(lake) == {}
+        database, now = lake.database, datetime.now(UTC)
+        old = now - thresholds.SNAPSHOT_AGE - timedelta(days=10)
         database.execute("UPDATE ducklake_snapshot SET snapshot_time = ? WHERE snapshot_id < 2", [old])
         advice = only(lake, "old snapshots")
         assert advice.numbers == {"snapshots": 4, "oldest_days": 100}
@@ -153,19 +154,12 @@ def test_snapshots_that_should_have_expired(catalog: Catalog) -> None:
         database.execute("DELETE FROM ducklake_snapshot WHERE snapshot_id < 3")
         assert found(lake) == {}
 
-
-def test_scheduled_files_that_nobody_deleted(catalog: Catalog) -> None:
-    with catalog.build(data_inlining_row_limit=0) as reference:
-        reference.execute("CREATE TABLE t AS FROM range(100)", "INSERT INTO t FROM range(10)")
-        reference.execute("CALL ducklake_merge_adjacent_files('lk')")
-    with opened(catalog) as lake:
-        assert found(lake) == {}
-        old = datetime.now(UTC) - timedelta(days=5)
-        lake.database.execute("UPDATE ducklake_files_scheduled_for_deletion SET schedule_start = ?", [old])
+        scheduled = [now - timedelta(days=5)]
+        database.execute("UPDATE ducklake_files_scheduled_for_deletion SET schedule_start = ?", scheduled)
         advice = only(lake, "scheduled files")
         assert advice.numbers == {"files": 2, "due": 2, "oldest_days": 5}
         assert advice.remedy == "penstock maintain LAKE cleanup"
-        lake.database.insert("ducklake_metadata", ("key", "value"), [("delete_older_than", "1 year")])
+        database.insert("ducklake_metadata", ("key", "value"), [("delete_older_than", "1 year")])
         assert found(lake) == {}
 
 
