@@ -24,7 +24,7 @@ import sys, duckdb
 connection = duckdb.connect()
 connection.load_extension("ducklake")
 connection.execute(f"ATTACH '{sys.argv[1]}' AS lake (READ_ONLY)")
-print(connection.sql("FROM ducklake_table_info('lake')"))
+connection.sql("FROM ducklake_table_info('lake')").show(max_rows=10_000)
 print(connection.sql("FROM lake.snapshots() ORDER BY snapshot_id DESC LIMIT 1"))
 """
 
@@ -35,17 +35,19 @@ def make(path: Path, tables: int) -> None:
     import_extension("ducklake")
     connection.load_extension("ducklake")
     connection.execute(f"ATTACH 'ducklake:{path}' AS lake (DATA_INLINING_ROW_LIMIT 0)")
+    connection.execute("BEGIN")
     for table in range(tables):
         connection.execute(f"CREATE TABLE lake.t{table} (id BIGINT, name VARCHAR)")
         for _ in range(4):
             connection.execute(f"INSERT INTO lake.t{table} SELECT i, 'name ' || i FROM range(100) r(i)")
+    connection.execute("COMMIT")
     connection.close()
 
 
 def run(arguments: list[str]) -> None:
     """A process that answers."""
     answer = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
-    assert "t0" in answer.stdout, answer.stdout
+    assert " t0 " in answer.stdout, answer.stdout
 
 
 def main() -> None:
