@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.documents import BLOCK, ROOT
+from support.documents import BLOCK, ROOT, Document
 
 DOCS = ROOT / "docs"
 MADE = {"contributing.md", "changelog.md"}  # of documents above `docs/`
@@ -101,6 +101,27 @@ def test_commands_of_the_benchmarks_have_their_options() -> None:
         text = "".join((ROOT / name).read_text() for name in (program, "benchmarks/lakes.py", "benchmarks/runs.py"))
         names = re.findall(r"--([a-z]+)", options)  # given as text, or to `arguments` as parameters
         assert [name for name in names if not re.search(rf'"--{name}"|\b{name}=|"{name}":', text)] == [], program
+
+
+def document(path: Path, *blocks: tuple[str, str]) -> Document:
+    path.write_text("\n".join(f"```{language}\n{code}\n```\n" for language, code in blocks))
+    return Document(str(path))
+
+
+def test_code_of_documents_says_what_stands_there(tmp_path: Path) -> None:
+    program, session = (
+        ("python", "x = 40 + 2\nprint('it is', x)\nprint('and', [x])"),
+        ("console", "$ echo a  b\na b\n$ true"),
+    )
+    for right in ("it is 42", "and\n[42]", "it is 42\nand [42]", "it ... [42]", "a b"):
+        document(tmp_path / "right.md", program, session, ("text", right), ("sh", "no program")).run()
+    for wrong in (("text", "it is 43"), ("text", "it is"), ("console", "$ false"), ("console", "$ echo a\nb")):
+        with pytest.raises(AssertionError):
+            document(tmp_path / "wrong.md", program, wrong).run()
+    with pytest.raises(AssertionError, match="nothing runs python elsewhere"):
+        document(tmp_path / "wrong.md", ("python elsewhere", "1")).run()
+    with pytest.raises(ZeroDivisionError):
+        document(tmp_path / "wrong.md", ("python", "1 / 0")).run()
 
 
 def test_something_from_elsewhere_is_found() -> None:
