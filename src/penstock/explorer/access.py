@@ -132,7 +132,7 @@ class AccessGuard:
     def _let_in(self, request: Request, given: str) -> Response:
         if not self._access.is_token(given):
             return _refused(401, "The token in this address is not this server's. Open the address that it printed.")
-        path = "/" + request.scope["raw_path"].decode("ascii").lstrip("/")  # `//other` would be another server
+        path = "/" + request.scope["raw_path"].decode("ascii").lstrip("/\\")  # `//other` would be another server
         rest = [(name, value) for name, value in _parameters(request) if name != TOKEN]
         response = RedirectResponse(path + (f"?{urlencode(rest)}" if rest else ""), status_code=303)
         response.set_cookie(

@@ -8,6 +8,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from penstock.ducklake.catalog.opening import AttachOptions
 from penstock.errors import InvalidError, UnsupportedError
@@ -122,7 +123,8 @@ def _run(
     if open_browser:
         # The server accepts what has come in meanwhile as soon as it runs: the socket listens already.
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-    server.run(sockets=[listening])
+    with suppress(KeyboardInterrupt):  # which uvicorn raises again when it has stopped
+        server.run(sockets=[listening])
 
 
 def _in_address(access: Access) -> str:
