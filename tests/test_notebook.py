@@ -94,7 +94,7 @@ def test_a_notebook(tmp_path: Path) -> None:
     assert "Snapshot 2" in html(snapshot)
     assert "main.orders" in html(lake)
     assert "DECIMAL(12,2)" in html(orders)
-    assert "0 of 1 files are read" in html(explanation)
+    assert "0 of 2 files are read, 2 are pruned" in html(explanation)
     assert [VIEW in output.data for output in slow.outputs] == [True]
     assert "append main.orders: 100%" in widgets(notebook)
     assert "8,000 rows]" in widgets(notebook)
