@@ -87,7 +87,7 @@ def test_what_cannot_be_served_is_said_before_there_is_a_page(shop: LakeSource) 
         serve(shop.uri, token="a b", open_browser=False)
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(InvalidError, match="cannot be listened on"):
         serve(shop.uri, port=taken.getsockname()[1], open_browser=False)
-    for host, port in [("no.such.host.invalid", 0), ("127.0.0.1", 99999999)]:
+    for host, port in [("192.0.2.1", 0), ("127.0.0.1", 99999999)]:
         with pytest.raises(InvalidError, match="cannot be listened on"):
             serve(shop.uri, host=host, port=port, open_browser=False)
 

@@ -76,7 +76,11 @@ class Access:
         try:
             address = ipaddress.ip_address(name)
         except ValueError:
-            return name in _LOCAL_NAMES or name == self.host.lower() or (not self.is_local and name in _own_names())
+            return (
+                name in _LOCAL_NAMES
+                or name == self.host.lower()
+                or (not self.is_local and name == socket.gethostname().lower())
+            )
         return address.is_loopback or not self.is_local
 
     @property
@@ -159,7 +163,3 @@ def _name_of(host: str) -> str | None:
     if found.netloc != host or "@" in host or found.hostname is None:
         return None
     return found.hostname.lower()
-
-
-def _own_names() -> tuple[str, ...]:
-    return socket.gethostname().lower(), socket.getfqdn().lower()

@@ -83,6 +83,8 @@ def _queries(source: LakeSource, spark: bool, limits: Limits) -> Queries:
 
 
 def _listen(host: str, port: int) -> socket.socket:
+    if not 0 <= port < 2**16:  # what is more than that, the system would cut
+        raise InvalidError(f"{host}:{port} cannot be listened on: ports end at 65535; choose another one")
     try:
         [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         listening = socket.socket(family, kind, protocol)
