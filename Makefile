@@ -32,7 +32,7 @@ demo: setup java ## set up and run examples/demo.py
 	$(BIN)/python examples/demo.py
 
 docs: setup ## build the site of documents into site/; a dead link is an error
-	$(BIN)/python -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 lint: setup ## ruff and mypy
 	$(BIN)/ruff check .
