@@ -156,7 +156,7 @@ PREDICATES = [
     "d::TIMESTAMP > '2000-01-01'",
     "ts::TIMESTAMPTZ > '2000-01-01 00:00:00+00'",
     "tz::DATE = '2024-02-29'",
-    "n::INTEGER = 1",
+    "n::BIGINT = 1",
     "ts::TIMESTAMP_S = '2020-01-01'",
 ]
 
