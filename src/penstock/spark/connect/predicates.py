@@ -27,6 +27,7 @@ _ANY_ZONE = ""  # of which nothing is known
 _JOINTS = ("and", "or", "not")
 _COMPARISONS = ("=", "<=>", "<", "<=", ">", ">=")
 _LONG_DIGITS, _MOST_DIGITS = 20, 38
+_LEAST_LONG, _MOST_LONG = -(2**63), 2**63 - 1
 _EXACT_IN_FLOAT, _EXACT_IN_DOUBLE = 2**24, 2**53
 Node = Any  # of the JSON
 Pair = tuple[Node, Node]  # what is compared, with the casts that Spark puts in
@@ -196,7 +197,7 @@ def _with_whole(node: Node, constant: Constant) -> Pair | None:
     match constant.kind:
         case "tinyint" | "smallint" | "int" | "bigint":
             return ["cast", "bigint", node], ["literal", "bigint", constant.value]
-        case "decimal":
+        case "decimal" if _LEAST_LONG <= constant.value <= _MOST_LONG:  # others Spark takes to be true of NULL too
             return _in_decimals(node, _LONG_DIGITS, 0, constant.value)
         case "double":
             return ["cast", "double", node], ["literal", "double", repr(constant.value)]
