@@ -80,6 +80,7 @@ def test_a_server_for_others_says_what_that_means(shop: LakeSource) -> None:
         assert httpx.get(address.replace("?token=mine", "")).status_code == 401
 
 
+@pytest.mark.slow
 def test_what_cannot_be_served_is_said_before_there_is_a_page(shop: LakeSource) -> None:
     with pytest.raises(AttachError, match="does not exist"):
         serve("ducklake:/nowhere/at/all.ducklake", open_browser=False)

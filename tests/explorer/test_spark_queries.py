@@ -54,6 +54,7 @@ def test_nothing_else_can_be_run_or_read(shop: LakeSource, queries: SparkQueries
         queries.select(view, sql)
 
 
+@pytest.mark.slow
 def test_a_query_of_sparks_is_stopped_too(shop: LakeSource, spark: SparkSession) -> None:
     queries = SparkQueries(shop, Limits(seconds=2), spark)
     with shop.opened() as view, pytest.raises(InvalidError, match="stopped after 2 seconds"):

@@ -43,6 +43,7 @@ def program(folder: Path, settings: str = "", *, fails: bool = False, threaded: 
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_slow_write_shows_tasks_and_rows(tmp_path: Path) -> None:
     ended = on_terminal(program(tmp_path))
     assert (ended.code, ended.output) == (0, "8000\n")
