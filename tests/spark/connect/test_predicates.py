@@ -170,7 +170,8 @@ def kept_by_spark(spark: SparkSession, predicate: str) -> Sequence[int] | None:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     print_blob=True,
 )
-@example(predicate="i NOT BETWEEN 9223372036854775808 AND NULL", zone="UTC", ansi="true")  # which is true of NULL to Spark
+# Both are true of NULL to Spark.
+@example(predicate="i NOT BETWEEN 9223372036854775808 AND NULL", zone="UTC", ansi="true")
 @example(predicate="l > -9223372036854775809 AND NOT (i >= 9223372036854775808.5)", zone="UTC", ansi="false")
 def test_law_of_pruning(predicate: str, zone: str, ansi: str, spark: SparkSession, known: list[dict[int, Any]]) -> None:
     said = implied(spark, predicate, zone)
