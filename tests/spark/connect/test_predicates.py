@@ -167,7 +167,7 @@ def kept_by_spark(spark: SparkSession, predicate: str) -> Sequence[int] | None:
 @settings(
     max_examples=effort.tries(150, 3000),
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
     print_blob=True,
 )
 # Both are true of NULL to Spark.
