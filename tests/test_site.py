@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +21,7 @@ import yaml
 from support.documents import BLOCK, ROOT, Document
 
 DOCS = ROOT / "docs"
+API = DOCS / "api"
 MADE = {"contributing.md", "changelog.md"}  # of documents above `docs/`
 ELSEWHERE = re.compile(r"""<(?:script|img|iframe|link)\b[^>]*(?:src|href)=["']?(?:https?:)?//[^"' >]+""")
 CALL = re.compile(r"python (benchmarks/\w+\.py)(.*)")
@@ -48,6 +50,15 @@ def test_every_document_is_in_the_navigation() -> None:
     named = list(pages(yaml.load((ROOT / "mkdocs.yml").read_text(), _Loader)["nav"]))
     assert len(named) == len(set(named))
     assert {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")} - set(named) == set()
+
+
+@pytest.mark.parametrize("package", ["penstock", "penstock.delta", "penstock.lance", "penstock.explorer"])
+def test_every_public_name_is_in_the_reference(package: str) -> None:
+    referred = set(re.findall(r"^::: ([\w.]+)", "\n".join(path.read_text() for path in API.glob("*.md")), re.MULTILINE))
+    public = {f"{package}.{name}" for name in import_module(package).__all__ if not name.startswith("__")}
+    errors = {f"penstock.{name}" for name in vars(import_module("penstock.errors"))}
+    assert "penstock.errors" in referred
+    assert public - errors - referred == set()
 
 
 @cache

@@ -18,6 +18,7 @@ from support import s3_server
 from support.processes import LONGEST, READY, Child
 
 _TAG = "of-tests"
+_MOST_TASKS = 1000  # of a stage
 _SETTINGS = {
     "spark.executor.memory": "512m",
     "spark.cores.max": "2",
@@ -35,10 +36,11 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a statement: an error, if there was one, and how many tasks failed or were killed on the way."""
+    """What came of a statement: an error, if there was one, and what became of tasks on the way."""
 
     error: str | None
-    failed_tasks: int
+    failed_tasks: int  # or killed
+    speculative_tasks: int  # begun beside one that was slow
 
 
 class ClusterDriver:
@@ -83,18 +85,23 @@ def _drive(master: str, python: str, settings: dict[str, str], pipe: Connection)
         while (told := pipe.recv()) is not None:
             statement, arguments = told
             cloudpickle.register_pickle_by_value(sys.modules[statement.__module__])  # the workers do not have it
-            before, error = _failed_tasks(spark), None
+            (failed, speculative), error = _counted_tasks(spark), None
             try:
                 statement(spark, *arguments)
             except Exception as raised:
                 error = f"{type(raised).__name__}: {raised}"
-            pipe.send(Outcome(error, _failed_tasks(spark) - before))
+            now_failed, now_speculative = _counted_tasks(spark)
+            pipe.send(Outcome(error, now_failed - failed, now_speculative - speculative))
 
 
-def _failed_tasks(spark: SparkSession) -> int:
-    """How many tasks of all jobs so far came to nothing."""
-    tracker, store = spark.sparkContext._jsc.sc().statusTracker(), spark.sparkContext._jsc.sc().statusStore()
+def _counted_tasks(spark: SparkSession) -> tuple[int, int]:
+    """How many tasks of all jobs so far came to nothing, and how many were begun beside a slow one."""
+    context = spark.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()  # what is counted comes later than the job's end
+    tracker, store = context.statusTracker(), context.statusStore()
     jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForTag(_TAG)]
-    stages = {number for job in jobs if job.isDefined() for number in job.get().stageIds()}
-    told = [store.lastStageAttempt(number) for number in stages if tracker.getStageInfo(number).isDefined()]
-    return sum(one.numFailedTasks() + one.numKilledTasks() + one.attemptId() for one in told)
+    numbers = {number for job in jobs if job.isDefined() for number in job.get().stageIds()}
+    stages = [store.lastStageAttempt(number) for number in numbers if tracker.getStageInfo(number).isDefined()]
+    failed = sum(stage.numFailedTasks() + stage.numKilledTasks() + stage.attemptId() for stage in stages)
+    lists = [store.taskList(stage.stageId(), stage.attemptId(), _MOST_TASKS) for stage in stages]
+    return failed, sum(tasks.apply(place).speculative() for tasks in lists for place in range(tasks.size()))

@@ -83,6 +83,7 @@ FEATURES = {
         ),
     )
 }
+"""What Penstock does about each feature of Delta's protocol, by the feature's name."""
 _IMPLIED = {  # by the writer version that brought them
     2: ("appendOnly", "invariants"),
     3: ("checkConstraints",),
