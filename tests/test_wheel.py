@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = Path(penstock.__file__).parent
 # PySpark is distributed as its source, which takes minutes to build; these two come from here.
 SPARK = ("pyspark", "py4j")
+NOTES = ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")
+PAGES = ("penstock/explorer/templates/", "penstock/explorer/static/")  # which no worker serves
 EXAMPLE = re.compile(r"^## Your first table\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What the example leaves is a session, which ships the package.
 AFTER = """
@@ -74,7 +76,7 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     found = contents(wheel)
     own = {str(path.relative_to(PACKAGE.parent)) for path in PACKAGE.rglob("*") if path.is_file()}
     expected = {name for name in own if not name.endswith(".pyc")}
-    notes = {f"penstock-{__version__}.dist-info/{name}" for name in ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE")}
+    notes = {f"penstock-{__version__}.dist-info/{name}" for name in NOTES}
     assert set(found) == expected | notes
     assert {"penstock/py.typed", "penstock/spark/java/CatalogFileIndex.java"} <= expected
 
@@ -136,13 +138,19 @@ def test_readme_runs_where_only_the_wheel_is(bare: Path, wheel: Path, tmp_path: 
     assert (tmp_path / "sales.ducklake").exists()
     told = {line.split()[0]: line.split()[1:] for line in said.splitlines() if line[:1].isalpha()}
     assert told["package"][0].startswith(str(bare.parents[1]))
-    assert set(told["shipped"]) == {name for name in contents(wheel) if name.startswith("penstock/")}
+    package = {name for name in contents(wheel) if name.startswith("penstock/")}
+    pages = {name for name in package if name.startswith(PAGES)}
+    assert pages
+    assert set(told["shipped"]) == package - pages
     asked = {
         re.split(r"[^\w-]", one)[0].lower()
         for one in metadata(wheel).get_all("Requires-Dist", [])
         if "extra" not in one
     }
     assert set(told["installed"]) >= asked | {"penstock"}
+    without = subprocess.run([bare.parent / "penstock", "ls"], capture_output=True, text=True, env=clean())
+    assert without.returncode != 0
+    assert "penstock[cli]" in without.stderr
     assert not set(told["installed"]) & {
         "pytest",
         "hypothesis",
