@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-SECONDS = 120
+SECONDS = 400  # of batches that each take seconds on a busy machine
 NOW = {"availableNow": True}
 
 
