@@ -95,6 +95,7 @@ def test_on_other_addresses_numbers_and_the_given_name_are_known(shop: LakeSourc
     [
         {"origin": "https://evil.example"},
         {"origin": "null"},
+        {"origin": "http://["},
         {"origin": f"http://127.0.0.1:{PORT + 1}"},
         {"origin": f"http://localhost:{PORT}"},
         {"sec-fetch-site": "cross-site"},

@@ -15,7 +15,10 @@ from starlette.testclient import TestClient
 
 from explorer.conftest import TOKEN, visitor
 from penstock.ducklake.catalog.databases import Database
+from penstock.errors import InvalidError
 from penstock.explorer.lake_source import LakeSource
+from penstock.explorer.queries import DuckdbQueries
+from penstock.explorer.rendering import table_of
 from support.catalogs import Catalog, DuckDBCatalog
 from support.explorer_lakes import EVIL, HOSTILE_NAMES, make_shop
 from support.reference import identifier
@@ -107,6 +110,34 @@ def test_rows_that_changed_are_told_and_a_wrong_span_is_an_error(client: TestCli
     assert "update_postimage" in page
     assert client.get("/tables/1/changes?from=9&to=3").status_code == 400
     assert client.get("/tables/1/changes?from=3&to=999").status_code == 400
+
+
+def test_numbers_that_no_list_and_no_table_has_are_the_visitors_mistake(client: TestClient) -> None:
+    for page in ("files", "partitions", "sample"):
+        assert client.get(f"/tables/1/{page}?page=2305843009213693952").status_code == 400
+    assert client.get("/tables/" + "9" * 5000).status_code == 404
+    assert client.get("/tables/999999999999999999").status_code == 404
+
+
+def test_changes_are_those_of_the_table_whatever_has_its_name_by_then(file_catalog: Catalog) -> None:
+    with file_catalog.build() as reference:
+        reference.execute(
+            "CREATE TABLE a (i INTEGER)", "INSERT INTO a VALUES (1)", "ALTER TABLE a RENAME TO b",
+            "INSERT INTO b VALUES (2)", "CREATE TABLE a (z VARCHAR)", "INSERT INTO a VALUES ('of the new a')",
+            "DROP TABLE a",
+        )  # fmt: skip
+    source = LakeSource(file_catalog.uri)
+    queries = DuckdbQueries(source)
+    with source.opened() as view:
+        old = table_of(view, 1)
+    with source.opened(6) as view:
+        new = table_of(view, 2)
+        assert [row[-1] for row in queries.changes(view, old, 1, 2, 0, 9).rows] == ["1"]
+        assert [row[-1] for row in queries.changes(view, old, 1, 6, 0, 9).rows] == ["1", "2"]
+        assert [row[-1] for row in queries.changes(view, new, 5, 6, 0, 9).rows] == ["of the new a"]
+        for first, last in ((1, 2), (5, 7)):
+            with pytest.raises(InvalidError, match="a was not there at snapshot"):
+                queries.changes(view, new, first, last, 0, 9)
 
 
 def test_the_sql_box_shows_rows_or_what_is_wrong_and_keeps_the_query(client: TestClient) -> None:

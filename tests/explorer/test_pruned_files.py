@@ -17,6 +17,7 @@ from penstock.errors import InvalidError
 from penstock.explorer.duckdb_filters import filters_of
 from penstock.explorer.lake_source import LakeSource
 from penstock.explorer.pruned_files import PrunedFiles, pruned_files
+from penstock.explorer.queries import DuckdbQueries
 from penstock.explorer.query_worker import FilterTask
 from penstock.explorer.rendering import table_of
 from penstock.schema.columns import Column
@@ -251,6 +252,33 @@ def test_every_catalog_says_the_same(catalog: Catalog) -> None:
     assert {reason.name for reason in told.reasons} == {"partition s", "statistics of s", "statistics of i"}
     assert [file.rows for file in told.first_kept] == [1]
     assert found(source, "i > 0", offset=1, count=1).first_kept[0].id > found(source, "i > 0", count=1).first_kept[0].id
+
+
+def test_infinite_times_and_nanoseconds_before_1970_are_found(file_catalog: Catalog) -> None:
+    with file_catalog.build() as reference:
+        reference.execute(
+            "CALL lk.set_option('data_inlining_row_limit', 0)",
+            "CREATE TABLE t (d DATE, ts TIMESTAMP, n TIMESTAMP_NS)",
+            "INSERT INTO t VALUES ('infinity', '-infinity', '1969-12-31 23:59:59.999999999')",
+            "INSERT INTO t VALUES ('2020-01-01', '2020-01-01', '2020-01-01')",
+        )
+    source = LakeSource(file_catalog.uri)
+    for predicate in (
+        "year(d) IS NULL", "NOT (year(d) IS NOT NULL)", "year(ts) IS NOT DISTINCT FROM NULL",
+        "year(d) IS DISTINCT FROM 2020", "n::TIMESTAMP = '1970-01-01'", "n::TIMESTAMP IN ('1970-01-01', '1999-01-01')",
+        "n::DATE = '1970-01-01'",
+    ):  # fmt: skip
+        with source.opened() as view:
+            [[count]] = DuckdbQueries(source).select(view, f"SELECT count(*) FROM t WHERE {predicate}").rows
+        assert found(source, predicate).kept.files >= int(count or 0), predicate
+    assert found(source, "year(d) = 2020").kept.files == 1
+
+
+def test_a_filter_may_name_its_table() -> None:
+    columns = [Column(1, "i", parse_type("int32"), 0)]
+    plain = filters_of("i = 1", columns, bound_here)
+    for name, written in (("orders", "orders"), ("orders", "Orders"), ('we"ird, na.me', '"we""ird, na.me"')):
+        assert filters_of(f"{written}.i = 1", columns, bound_here, table=name) == plain
 
 
 def test_times_in_files_of_others_say_nothing(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import duckdb
 import pytest
 
 from explorer.conftest import visitor
-from penstock.errors import AttachError, InvalidError
+from penstock.errors import AttachError, InvalidError, UnsupportedError
 from penstock.explorer.lake_source import LakeSource
 from penstock.explorer.queries import DuckdbQueries, Limits, Rows
 from penstock.explorer.query_worker import _ready
@@ -232,6 +232,39 @@ def test_files_that_were_added_from_elsewhere_can_be_read_and_their_neighbours_n
         task = DuckdbQueries(source)._task(view, "SELECT 1", 10, None)
     with _ready(task) as connection, pytest.raises(duckdb.Error, match="disabled"):
         connection.execute(f"FROM read_parquet('{elsewhere}/other.parquet')")
+
+
+def test_of_very_many_added_files_those_that_are_asked_for_are_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, elsewhere = tmp_path / "lake", tmp_path / "elsewhere"
+    lake.mkdir()
+    elsewhere.mkdir()
+    catalog = DuckDBCatalog(lake)
+    with catalog.build() as reference:
+        reference.execute("CREATE TABLE first (i INTEGER)", "CREATE TABLE second (i INTEGER)")
+        for number in range(6):
+            path = elsewhere / f"{number}.parquet"
+            table = "first" if number < 4 else "second"
+            reference.execute(f"COPY (SELECT {number} AS i) TO '{path}'")
+            reference.execute(f"CALL ducklake_add_data_files('lk', '{table}', '{path}')")
+    source = LakeSource(catalog.uri)
+    monkeypatch.setattr("penstock.explorer.queries._MOST_OTHER_FILES", 2)
+    queries = DuckdbQueries(source)
+    with source.opened() as view:
+        assert sorted(queries.sample(view, table_of(view, 2), 0, 9).rows) == [("4",), ("5",)]
+        with pytest.raises(UnsupportedError, match=r"more than 2 of the files .* start the explorer with --spark"):
+            queries.sample(view, table_of(view, 1), 0, 9)
+
+
+def test_the_process_of_a_query_runs_no_code_of_the_folder_it_is_started_in(
+    shop: LakeSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("resource", "json", "pickle", "duckdb"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\nraise SystemExit(1)\n")
+    monkeypatch.chdir(tmp_path)
+    assert selected(shop, "SELECT 1").rows == (("1",),)
+    assert not (tmp_path / "ran").exists()
 
 
 def test_an_encrypted_lake_is_read_and_its_keys_are_not_shown(file_catalog: Catalog) -> None:

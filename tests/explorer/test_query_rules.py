@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import duckdb
 import pytest
 
 from penstock.errors import InvalidError
+from penstock.explorer import query_rules
 from penstock.explorer.query_rules import LakeNames, checked_query
 
 NAMES = LakeNames(
@@ -129,6 +131,9 @@ REFUSED = [
     "FROM mysql_query('x', 'y')",
     "FROM query('SELECT 1')",
     "FROM query_table('orders')",
+    "FROM histogram('duckdb_databases', path)",
+    "FROM histogram_values('__ducklake_metadata_lake.main.ducklake_data_file', encryption_key)",
+    "SELECT * FROM lake.histogram('ducklake_metadata', value)",
     "FROM system.main.read_csv('x')",
     "FROM read_csv('x')",
     "FROM ducklake_cleanup_old_files('lake')",
@@ -162,6 +167,8 @@ REFUSED = [
     "WITH duckdb_databases AS (SELECT 1) FROM duckdb_databases",
     "FROM duckdb_databases, (WITH duckdb_databases AS (SELECT 1) FROM duckdb_databases)",
     "WITH duckdb_databases AS (FROM duckdb_databases) FROM duckdb_databases",
+    'SELECT (WITH "/data/f.parquet" AS (SELECT 1) FROM "/data/f.parquet"), * FROM "/data/f.parquet"',
+    'SELECT (WITH "f.csv" AS (SELECT 1) FROM "f.csv"), * FROM "f.csv"',
     "SELECT getenv('HOME')",
     "SELECT current_setting('s3_secret_access_key')",
     "SELECT getvariable('x')",
@@ -194,6 +201,13 @@ def test_a_query_over_the_lake_is_let_through(sql: str) -> None:
 def test_anything_else_is_refused(sql: str) -> None:
     with pytest.raises(InvalidError):
         checked_query(sql, NAMES)
+
+
+def test_no_function_that_is_allowed_may_take_the_name_of_a_table_as_a_text() -> None:
+    rows = duckdb.execute("SELECT function_name FROM duckdb_functions() WHERE function_type = 'table_macro'").fetchall()
+    macros = {name for (name,) in rows}
+    assert {"histogram", "histogram_values"} <= macros
+    assert not macros & query_rules._TABLE_FUNCTIONS
 
 
 def test_what_is_run_can_stand_in_brackets() -> None:

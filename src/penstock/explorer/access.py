@@ -123,7 +123,7 @@ class AccessGuard:
             return _refused(405, "The explorer only shows: there is nothing to send to it.", Allow=", ".join(_METHODS))
         origin = request.headers.get("origin")
         if request.headers.get("sec-fetch-site", "none") not in _OWN_SITE or (
-            origin is not None and urlsplit(origin).netloc.lower() != hosts[0].lower()
+            origin is not None and _place_of(origin) != hosts[0].lower()
         ):
             return _refused(403, "Another site asked for this page. Put its address into the address bar yourself.")
         given = request.query_params.get(TOKEN)
@@ -151,6 +151,14 @@ def _parameters(request: Request) -> list[tuple[str, str]]:
 
 def _refused(status: int, reason: str, **headers: str) -> Response:
     return PlainTextResponse(reason + "\n", status_code=status, headers=headers)
+
+
+def _place_of(origin: str) -> str | None:
+    """The host and port of an Origin header; None of what is no such header."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _name_of(host: str) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from starlette.applications import Starlette
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,23 +28,32 @@ _log = logging.getLogger("penstock.explorer")
 _STATIC = Path(__file__).parent / "static"
 _STATUS = {NotFoundError: 404, InvalidError: 400, AttachError: 503, CatalogError: 503, UnsupportedError: 501}
 Page = Callable[[Explorer, Asked, Request], Response]
+
+
+class _Id(IntegerConvertor):
+    """A number that a catalog can have: Python reads none of some thousand digits."""
+
+    regex = "[0-9]{1,18}"
+
+
+register_url_convertor("id", _Id())
 _PAGES: dict[str, Page] = {
     "/": lake.overview,
     "/snapshots": snapshots.of_lake,
     "/snapshots.svg": snapshots.picture_of_lake,
     "/health": health.findings,
     "/sql": sql.box,
-    "/tables/{table:int}": tables.columns,
-    "/tables/{table:int}/partitions": tables.partitions,
-    "/tables/{table:int}/partitions.svg": tables.picture_of_partitions,
-    "/tables/{table:int}/files": tables.files,
-    "/tables/{table:int}/files.svg": tables.picture_of_files,
-    "/tables/{table:int}/snapshots": snapshots.of_table,
-    "/tables/{table:int}/snapshots.svg": snapshots.picture_of_table,
-    "/tables/{table:int}/changes": rows.changes,
-    "/tables/{table:int}/sample": rows.sample,
-    "/tables/{table:int}/filter": pruning.filtered,
-    "/tables/{table:int}/filter.svg": pruning.picture,
+    "/tables/{table:id}": tables.columns,
+    "/tables/{table:id}/partitions": tables.partitions,
+    "/tables/{table:id}/partitions.svg": tables.picture_of_partitions,
+    "/tables/{table:id}/files": tables.files,
+    "/tables/{table:id}/files.svg": tables.picture_of_files,
+    "/tables/{table:id}/snapshots": snapshots.of_table,
+    "/tables/{table:id}/snapshots.svg": snapshots.picture_of_table,
+    "/tables/{table:id}/changes": rows.changes,
+    "/tables/{table:id}/sample": rows.sample,
+    "/tables/{table:id}/filter": pruning.filtered,
+    "/tables/{table:id}/filter.svg": pruning.picture,
 }
 
 

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from penstock.errors import InvalidError
 
 _MOST = 2**62
+_MOST_PAGES = 10**9
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,10 @@ class Asked:
     @property
     def page(self) -> int:
         """Which page of a list, from 1 on."""
-        return max(1, self.whole("page") or 1)
+        page = self.whole("page") or 1
+        if page > _MOST_PAGES:
+            raise InvalidError(f"page={page} is far beyond any list; go back to page 1")
+        return page
 
     def offset(self, count: int) -> int:
         """Where that page begins, with so many lines on each."""

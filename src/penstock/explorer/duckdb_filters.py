@@ -37,16 +37,17 @@ _CAST_TO = {
     "SMALLINT": "smallint", "INTEGER": "int", "BIGINT": "bigint", "FLOAT": "float", "DOUBLE": "double", "DATE": "date",
     "TIMESTAMP": "timestamp_ntz", "TIMESTAMP WITH TIME ZONE": "timestamp",
 }  # fmt: skip
+_CUT_TOWARDS_1970 = "TIMESTAMP_NS"  # by casts: before it, to a later time
 _ZONE = "UTC"  # of the DuckDB that binds
 
 
-def filters_of(predicate: str, columns: Sequence[Column], answer: Answer = answered) -> list[str]:
-    """The filters, each as JSON; an InvalidError where DuckDB does not take the predicate.
+def filters_of(predicate: str, columns: Sequence[Column], answer: Answer = answered, *, table: str = "t") -> list[str]:
+    """The filters on a table of that name, each as JSON; an InvalidError where DuckDB does not take the predicate.
 
     To compute a constant may take long, and much memory: `answer` has a process of its own do it.
     """
     shown = ", ".join(f"{duckdb_quoted(column.name)} {duckdb_type(column)}" for column in columns)
-    told = answer(FilterTask(predicate, shown), _SECONDS)
+    told = answer(FilterTask(predicate, shown, duckdb_quoted(table)), _SECONDS)
     plan = {"error": True, "error_message": told["error"]} if "error" in told else json.loads(told["plan"])
     if plan["error"]:
         raise InvalidError(f"DuckDB does not take this as a filter: {plan['error_message']}")
@@ -78,9 +79,8 @@ class _Reader:
                 return ["not", self.filter(node["children"][0])]
             case "OPERATOR_IS_NULL" | "OPERATOR_IS_NOT_NULL" as kind:
                 subject = self.subject(node["children"][0])
-                return (
-                    UNKNOWN if subject is None else ["isnull" if kind == "OPERATOR_IS_NULL" else "isnotnull", subject]
-                )
+                told = subject is not None and not _may_lose_value(subject)
+                return ["isnull" if kind == "OPERATOR_IS_NULL" else "isnotnull", subject] if told else UNKNOWN
             case "VALUE_CONSTANT":
                 return _literal(node["value"]) or UNKNOWN
             case "COMPARE_IN" | "COMPARE_NOT_IN" as kind:
@@ -101,7 +101,9 @@ class _Reader:
             found = [operator, self.literal(left), self.subject(right)]
         else:
             found = [operator, self.subject(left), self.literal(right)]
-        return UNKNOWN if None in found else found
+        if None in found or (operator == "<=>" and any(map(_may_lose_value, found[1:]))):
+            return UNKNOWN
+        return found
 
     def literal(self, node: Node) -> Node | None:
         return _literal(node["value"]) if node["type"] == "VALUE_CONSTANT" else None
@@ -113,7 +115,9 @@ class _Reader:
             return ["column", *path]
         if node["type"] == "OPERATOR_CAST" and not node["try_cast"]:
             inner, kind = self.subject(node["child"]), _cast_type(node["return_type"])
-            return None if inner is None or kind is None else ["cast", kind, inner, _ZONE]
+            if inner is None or kind is None or node["child"]["return_type"]["id"] == _CUT_TOWARDS_1970:
+                return None
+            return ["cast", kind, inner, _ZONE]
         if node["type"] == "BOUND_FUNCTION" and node["name"] == "year":
             return self._year(node["children"][0])
         return None
@@ -137,6 +141,11 @@ class _Reader:
         else:
             return None
         return path if find_path(self._columns, path) is not None else None
+
+
+def _may_lose_value(subject: Node) -> bool:
+    """Whether it may be NULL of a value: infinite times are in no year."""
+    return subject[0] == "year" or (subject[0] == "cast" and _may_lose_value(subject[2]))
 
 
 def _cast_type(kind: Node) -> str | None:

@@ -77,7 +77,7 @@ def pruned_files(
     """Which files a filter, in DuckDB's SQL, leaves out. Raises InvalidError where DuckDB does not take it."""
     files = _Files(shown, table)
     columns = objects.columns_at(objects.column_versions(shown.database, table.id), shown.at)
-    filters = filters_of(predicate, columns, answer)
+    filters = filters_of(predicate, columns, answer, table=table.name)
     ways = files.prunings(filters, columns)
     keep = keep_condition(ways)
     timed = {column.id for column in columns if any("timestamp" in item.type.name for item in column.walk())}

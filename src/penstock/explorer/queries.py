@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from penstock.ducklake.catalog import objects
+from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.transaction import Shown
 from penstock.errors import AttachError, InvalidError, PenstockError, UnsupportedError
@@ -86,31 +87,35 @@ class DuckdbQueries:
         """Some rows of a table at the snapshot that is looked at."""
         name = ".".join(map(duckdb_quoted, (ALIAS, table.schema.name, table.name)))
         sql = f"SELECT * FROM {name} AT (VERSION => {view.snapshot.id}) LIMIT {count + 1} OFFSET {offset}"
-        return self._run(view, sql, count)
+        return self._run(view, sql, count, table=table)
 
     def changes(self, view: View, table: TableInfo, first: int, last: int, offset: int, count: int) -> Rows:
         """Some of the rows that a span of snapshots changed, oldest first."""
-        given = ", ".join([*map(text_literal, (ALIAS, table.schema.name, table.name)), str(first), str(last)])
+        then = table_at(view, table, last)
+        given = ", ".join([*map(text_literal, (ALIAS, then.schema.name, then.name)), str(first), str(last)])
         sql = f"""SELECT * FROM ducklake_table_changes({given})
                   ORDER BY snapshot_id, rowid, change_type LIMIT {count + 1} OFFSET {offset}"""
-        return self._run(view, sql, count)
+        return self._run(view, sql, count, table=table)
 
     def select(self, view: View, sql: str) -> Rows:
         """The first rows of a query that somebody wrote, over the snapshot that is looked at."""
         return self._run(view, checked_query(sql, LakeNames.of(view.shown)), self.limits.rows, view.version)
 
-    def _run(self, view: View, sql: str, count: int, version: int | None = None) -> Rows:
-        answer = self._answer(self._task(view, sql, count, version))
+    def _run(
+        self, view: View, sql: str, count: int, version: int | None = None, table: TableInfo | None = None
+    ) -> Rows:
+        task = self._task(view, sql, count, version, table)
+        answer = self._answer(task)
         if "error" in answer:
-            raise self._failure(answer["error"])
+            raise self._failure(answer["error"], lacks_files=len(task.files) >= _MOST_OTHER_FILES)
         rows = [tuple(_cut(value, answer["letters"]) for value in row) for row in answer["rows"]]
         return Rows(
             tuple(answer["names"]), tuple(answer["types"]), tuple(rows[:count]), len(rows) > count, answer["seconds"]
         )
 
-    def _task(self, view: View, sql: str, count: int, version: int | None) -> QueryTask:
+    def _task(self, view: View, sql: str, count: int, version: int | None, table: TableInfo | None = None) -> QueryTask:
         stores = {store: options for store, options in known_stores().items() if store.kind in ("s3", "azure")}
-        folders, files = _readable(view.shown)
+        folders, files = _readable(view.shown, table)
         extensions = ["ducklake", *(_SCANNERS[e] for e in [self.source.location.engine] if e in _SCANNERS)]
         if stores or self.source.location.is_remote or not all(map(is_local, folders)) or _is_encrypted(view):
             extensions.append("httpfs")
@@ -137,8 +142,13 @@ class DuckdbQueries:
         finally:
             self._turns.release()
 
-    def _failure(self, said: str) -> PenstockError:
+    def _failure(self, said: str, lacks_files: bool = False) -> PenstockError:
         said = self.source.without_secrets(said)
+        if lacks_files and "file system operations are disabled" in said:
+            return UnsupportedError(
+                f"more than {_MOST_OTHER_FILES:,} of the files that this is about were added from other folders, and "
+                "not all of them can be opened here; ask with `penstock sql`, or start the explorer with --spark"
+            )
         if "lock" in said.lower() and "conflicting" in said.lower():
             return AttachError(held_elsewhere(self.source))
         return InvalidError(f"DuckDB says: {said}")
@@ -173,13 +183,28 @@ def _attach_sql(source: LakeSource, version: int | None) -> str:
     return f"ATTACH {text_literal(f'ducklake:{kind}{location.target}')} AS {ALIAS} ({', '.join(said)})"
 
 
-def _readable(shown: Shown) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The folders that a lake's files are in, and files that were added from elsewhere."""
+def table_at(view: View, table: TableInfo, version: int) -> TableInfo:
+    """A table as it was called at another snapshot. Raises InvalidError where it was not there."""
+    for found in objects.tables(view.shown.database, At(version), view.shown.data_path):
+        if found.id == table.id:
+            return found
+    raise InvalidError(
+        f"{table.name} was not there at snapshot {version}: it was made later, or dropped before; choose another span"
+    )
+
+
+def _readable(shown: Shown, asked: TableInfo | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The folders that a lake's files are in, and files of a table, or all, that were added from elsewhere.
+
+    Of very many such files those that the snapshot shows come first, and not all are told.
+    """
     tables = objects.tables(shown.database, shown.at, shown.data_path)
     folders = {shown.data_path, *(table.path for table in tables if not table.path.startswith(shown.data_path))}
     files: set[str] = set()
     for table in ("ducklake_data_file", "ducklake_delete_file"):
-        sql = f"SELECT path FROM {table} WHERE path_is_relative = ? LIMIT {_MOST_OTHER_FILES}"
+        own = "" if asked is None else f" AND d.table_id = {asked.id}"
+        sql = f"""SELECT d.path FROM {table} d WHERE d.path_is_relative = ?{own}
+                  ORDER BY CASE WHEN {shown.at.visible("d")} THEN 0 ELSE 1 END LIMIT {_MOST_OTHER_FILES}"""
         files.update(path for (path,) in shown.database.query(sql, [False]))
     return tuple(folders), tuple(path for path in files if not path.startswith(tuple(folders)))
 

@@ -8,6 +8,7 @@ function in it must be one that is known to be harmless, also inside of the lake
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,10 +25,11 @@ ALIAS = "lake"  # what queries call the lake
 _MAIN = "main"
 _PLACEHOLDER = "{DUCKLAKE_CATALOG}"  # how the extension writes the lake's own name into views
 Node = dict[str, Any]
-# Functions that stand for tables: those that read neither files nor other databases, and change nothing.
+# Functions that stand for tables: those that read neither files nor other databases, and change nothing. Not those
+# that take the name of a table as a text, as `histogram` does: it may be that of a view of DuckDB's own.
 _TABLE_FUNCTIONS = frozenset((
-    "range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree", "histogram",
-    "histogram_values", "test_all_types", "ducklake_snapshots", "ducklake_current_snapshot", "ducklake_table_info",
+    "range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree",
+    "test_all_types", "ducklake_snapshots", "ducklake_current_snapshot", "ducklake_table_info",
     "ducklake_table_changes", "ducklake_table_insertions", "ducklake_table_deletions",
     "snapshots", "current_snapshot", "table_info", "table_changes", "table_insertions", "table_deletions",
 ))  # fmt: skip
@@ -38,6 +40,7 @@ _OTHER_FUNCTIONS = frozenset((
     "pg_sleep", "sleep_ms",
 ))  # fmt: skip
 _READABLE_SCHEMAS = ("information_schema",)
+_PLAIN_NAME = re.compile(r"[\w $-]+")  # no file's, which has a point or a slash
 # Functions of these names are what they are, and never a lake's macros.
 _OF_EXTENSIONS = ("ducklake_", "postgres_", "pg_", "mysql_", "sqlite_")
 
@@ -131,8 +134,8 @@ class _Checker:
                 return self.check(self._names.views[place], place[0])
             if place in self._names.tables:
                 return None
-        # Where a common table is not in scope, DuckDB goes on looking among its own.
-        if schema or name not in common or name in _own_tables():
+        # Where a common table is not in scope, DuckDB goes on looking among its own, and then for a file.
+        if schema or name not in common or name in _own_tables() or not _PLAIN_NAME.fullmatch(name):
             raise _not_of_lake(node)
 
     def _check_function(self, node: Node, is_table: bool) -> None:

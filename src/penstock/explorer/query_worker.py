@@ -46,16 +46,17 @@ class QueryTask:
 
 @dataclass(frozen=True)
 class FilterTask:
-    """A predicate, and the columns that it is about as CREATE TABLE has them."""
+    """A predicate, and the columns and the name of the table that it is about, as CREATE TABLE has them."""
 
     predicate: str
     columns: str
+    table: str = "t"
     megabytes: int = 200
 
     def answer(self) -> dict[str, Any]:
         """DuckDB's plan of an empty table's rows under the predicate, with constants computed."""
-        with _stand_in(self.columns) as connection:
-            sql = f"SELECT 1 FROM t WHERE ({self.predicate}\n)"
+        with _stand_in(self) as connection:
+            sql = f"SELECT 1 FROM {self.table} WHERE ({self.predicate}\n)"
             # DuckDB imports pandas for the sake of parameters, which takes longer than all else here.
             [[text]] = connection.execute(f"SELECT json_serialize_plan({_literal(sql)}, optimize := true)").fetchall()
         return {"plan": text}
@@ -117,15 +118,16 @@ def _ready(task: QueryTask) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _stand_in(columns: str) -> duckdb.DuckDBPyConnection:
+def _stand_in(task: FilterTask) -> duckdb.DuckDBPyConnection:
     """A DuckDB with an empty table, which reads nothing."""
-    connection = duckdb.connect(config={"threads": 1, "enable_external_access": "false"})
+    limited = {"threads": 1, "enable_external_access": "false", "memory_limit": f"{task.megabytes}MB"}
+    connection = duckdb.connect(config=limited)
     optimizers = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
     unwanted = ",".join(name for (name,) in optimizers if name != _REWRITER)
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute(f"SET disabled_optimizers = '{unwanted}'")
     connection.execute("SET python_enable_replacements = false")
-    connection.execute(f"CREATE TABLE t ({columns})")
+    connection.execute(f"CREATE TABLE {task.table} ({task.columns})")
     connection.execute("SET lock_configuration = true")
     return connection
 

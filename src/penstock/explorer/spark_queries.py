@@ -17,7 +17,7 @@ from penstock.attaching import attach
 from penstock.ducklake.model.objects import TableInfo
 from penstock.errors import InvalidError
 from penstock.explorer.lake_source import LakeSource, View
-from penstock.explorer.queries import Limits, Rows
+from penstock.explorer.queries import Limits, Rows, table_at
 from penstock.explorer.query_rules import LakeNames, checked_query
 from penstock.lake import Lake
 from penstock.spark.expressions import spark_quoted
@@ -41,8 +41,9 @@ class SparkQueries:
 
     def changes(self, view: View, table: TableInfo, first: int, last: int, offset: int, count: int) -> Rows:
         """Some of the rows that a span of snapshots changed, oldest first."""
-        with self._attached() as lake:
-            rows = lake.table(_name(table)).changes(first, last, nanoseconds="truncate")
+        then = table_at(view, table, last)
+        with self._attached(last) as lake:
+            rows = lake.table(_name(then)).changes(first, last, nanoseconds="truncate")
             return self._collected(rows.orderBy("snapshot_id", "rowid", "change_type").offset(offset), count)
 
     def select(self, view: View, sql: str) -> Rows:

@@ -17,8 +17,8 @@ _WORKER = "from penstock.explorer.query_worker import main; main()"
 
 def answered(task: QueryTask | FilterTask, seconds: float) -> Mapping[str, Any]:
     """What the task gives. Raises InvalidError where it takes longer, or more memory than there is."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    process = subprocess.Popen(  # -P: a file of the current folder may have the name of a module
+        [sys.executable, "-P", "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     try:
         output, _ = process.communicate(pickle.dumps(task), timeout=seconds)
