@@ -8,33 +8,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from penstock.ducklake.catalog.location import Location, parse_location, secrets_in
-from penstock.ducklake.catalog.opening import AttachOptions, Catalog, open_catalog
+from penstock.ducklake.catalog.named_lakes.read_catalogs import ReadCatalog, open_to_read
+from penstock.ducklake.catalog.opening import AttachOptions, Catalog
 from penstock.ducklake.catalog.snapshots import latest_snapshot, snapshot_by_version
-from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.ducklake.transaction import Shown
-from penstock.storage.options import StorageOptions, use_options
+from penstock.storage.options import StorageOptions
 
 _HIDDEN = "***"
 _SECRET_PARAMETERS = ("password", "passwd", "secret", "token")
 
 
 @dataclass(frozen=True)
-class View:
-    """The lake as one request sees it: its open catalog, and the snapshot that is looked at."""
+class View(ReadCatalog):
+    """The lake as one request sees it: its open catalog, the snapshot that is looked at, and the newest one."""
 
-    catalog: Catalog
-    snapshot: Snapshot
     newest: Snapshot
 
     @property
-    def at(self) -> At:
-        """Which of the catalog's rows that snapshot shows."""
-        return At(self.snapshot.id)
-
-    @property
     def shown(self) -> Shown:
-        """The same, as the catalog's own functions take it."""
+        """What is looked at, as the catalog's own functions take it."""
         return Shown(self.catalog.database, self.at, self.catalog.data_path)
 
     @property
@@ -66,7 +59,7 @@ class LakeSource:
         with self._catalog() as catalog, catalog.database.consistent():
             newest = latest_snapshot(catalog.database)
             snapshot = newest if version is None else snapshot_by_version(catalog.database, version)
-            yield View(catalog, snapshot, newest)
+            yield View(catalog, snapshot, StorageOptions.of(self.storage_options), newest)
 
     @contextmanager
     def _catalog(self) -> Iterator[Catalog]:
@@ -82,10 +75,7 @@ class LakeSource:
             catalog.database.close()
 
     def _open(self) -> Catalog:
-        catalog = open_catalog(self.uri, self.options)
-        if self.storage_options:
-            use_options(catalog.data_path, StorageOptions.of(self.storage_options))
-        return catalog
+        return open_to_read(self.uri, self.options, StorageOptions.of(self.storage_options))
 
     def close(self) -> None:
         """Let go of what is still open."""

@@ -109,6 +109,7 @@ class DuckdbQueries:
         )
 
     def _task(self, view: View, sql: str, count: int, version: int | None) -> QueryTask:
+        view.use_store()
         stores = {store: options for store, options in known_stores().items() if store.kind in ("s3", "azure")}
         folders, files = _readable(view.shown)
         extensions = ["ducklake", *(_SCANNERS[e] for e in [self.source.location.engine] if e in _SCANNERS)]
