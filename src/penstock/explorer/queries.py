@@ -97,7 +97,7 @@ class DuckdbQueries:
 
     def select(self, view: View, sql: str) -> Rows:
         """The first rows of a query that somebody wrote, over the snapshot that is looked at."""
-        return self._run(view, checked_query(sql, LakeNames.of(view.shown)), self.limits.rows, view.version)
+        return self._run(view, checked_query(sql, LakeNames.of(view.shown)), self.limits.rows, view.attached_version)
 
     def _run(self, view: View, sql: str, count: int, version: int | None = None) -> Rows:
         answer = self._answer(self._task(view, sql, count, version))
