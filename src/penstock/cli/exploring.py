@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.commands import command
+from penstock.cli.commands import command, style
+from penstock.cli.delayed_imports import bring_back
 from penstock.cli.lakes import LakeArgument, uri_of
-from penstock.cli.reports import Report
+from penstock.cli.reports import Report, note
 from penstock.cli.texts import visible
 from penstock.errors import UnsupportedError
 
@@ -30,6 +31,9 @@ def explore(
         from penstock.explorer import serve
     except ModuleNotFoundError as error:
         raise UnsupportedError(f"{error.name} is not installed: pip install 'penstock[explorer]'") from None
+    if spark:
+        note("starting Spark...", style())
+        bring_back()
     serve(uri_of(lake), host=host, port=port, spark=spark, open_browser=browser, say=_say)
     return None
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 
+from penstock.ducklake.catalog.named_lakes.read_catalogs import SessionNeeds
 from penstock.ducklake.model.snapshots import Version
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.explorer.access import TOKEN, Access
@@ -59,7 +60,8 @@ def serve(
         AttachError: There is no such lake, or it cannot be reached.
         InvalidError: The address cannot be listened on.
         NotFoundError: The lake has no such snapshot.
-        UnsupportedError: Something is not installed.
+        UnsupportedError: Something is not installed; or this process has a Spark session that cannot read the lake's
+            store.
     """
     given = {
         "data_path": data_path, "override_data_path": override_data_path, "metadata_schema": metadata_schema,
@@ -67,11 +69,11 @@ def serve(
         "snapshot_version": snapshot_version, "snapshot_time": snapshot_time,
     }  # fmt: skip
     source = LakeSource.of(lake, given)
-    with source.opened():
-        pass  # what is wrong with the lake is said before there is a page
+    with source.opened() as view:  # what is wrong with the lake is said before there is a page
+        needs = view.session_needs
     if token is not None and not (token and token.isascii() and token.isalnum()):
         raise InvalidError("a token is made of letters and digits, so that it can stand in an address")
-    queries = _queries(source, spark, limits or Limits())
+    queries = _queries(source, limits or Limits(), needs if spark else None)
     listening = _listen(host, port)
     access = Access(token or secrets.token_hex(24), host, listening.getsockname()[1])
     try:
@@ -81,12 +83,14 @@ def serve(
         source.close()
 
 
-def _queries(source: LakeSource, spark: bool, limits: Limits) -> Queries:
-    if spark:
-        from penstock.explorer.spark_queries import SparkQueries  # which starts a JVM
+def _queries(source: LakeSource, limits: Limits, needs: SessionNeeds | None) -> Queries:
+    """What runs queries: Spark, where it is told what it needs for the lake's store; else DuckDB."""
+    if needs is None:
+        return DuckdbQueries(source, limits)
+    from penstock.explorer.spark_queries import SparkQueries
+    from penstock.lake_session import session
 
-        return SparkQueries(source, limits)
-    return DuckdbQueries(source, limits)
+    return SparkQueries(source, limits, session(**needs))
 
 
 def _listen(host: str, port: int) -> socket.socket:

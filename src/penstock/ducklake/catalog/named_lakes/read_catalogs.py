@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypedDict
 
 from penstock.ducklake.catalog.location import parse_location
 from penstock.ducklake.catalog.named_lakes.attach_calls import attach_call
@@ -24,6 +24,13 @@ from penstock.storage.used_stores import use_store
 Moment = tuple[Version | None, str | datetime | None]
 
 
+class SessionNeeds(TypedDict):
+    """The stores that a Spark session has to reach, as `penstock.session` takes them."""
+
+    s3: bool
+    azure: bool
+
+
 @dataclass(frozen=True)
 class ReadCatalog:
     """A catalog that was opened to be read, and the snapshot of it that is looked at."""
@@ -36,6 +43,12 @@ class ReadCatalog:
     def at(self) -> At:
         """What of the catalog's rows the snapshot shows."""
         return At(self.snapshot.id)
+
+    @property
+    def session_needs(self) -> SessionNeeds:
+        """What a Spark session needs to read the catalog and the data files."""
+        kinds = {store_kind(path) for path in (self.catalog.data_path, self.catalog.database.location.target)}
+        return SessionNeeds(s3="s3" in kinds, azure="azure" in kinds)
 
     def use_store(self) -> None:
         """Use what was said of the store of the data files: whoever reads only the catalog need not reach it."""
