@@ -67,8 +67,8 @@ s3: setup java ## build the S3 server of the tests, where there is Go, and fetch
 azure: setup java ## fetch the Azure server of the tests, where there is npm, and what Spark reads Azure with: once
 	@PYTHONPATH=tests $(BIN)/python -m support.azure_server
 
-browser: ## install Chromium, for the tests of the explorer's pages, when there is none
-	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
+browser: setup ## install Chromium, for the tests of the explorer's pages, when there is none
+	@PYTHONPATH=tests $(BIN)/python -m support.browser || { \
 		command -v apt-get >/dev/null || { echo "no Chromium: the tests in a browser are skipped" >&2; exit 0; }; \
 		root=; [ "$$(id -u)" = 0 ] || { command -v sudo >/dev/null && root=sudo; }; \
 		$$root apt-get update && \

@@ -96,6 +96,8 @@ def test_files_and_partitions(lake: Catalog) -> None:
     assert "there is no order 'colour'" in refused("show", lake.uri, "orders", "--files", "--sort", "colour")
     assert "--sort is for" in refused("show", lake.uri, "orders", "--sort", "size", code=2)
     assert "give one of" in refused("show", lake.uri, "orders", "--files", "--schema", code=2)
+    for few in (["--limit", "5"], ["--schema", "-n", "5"]):
+        assert "--limit is for --files" in refused("show", lake.uri, "orders", *few, code=2)
 
 
 def test_snapshots_and_history(lake: Catalog) -> None:
@@ -113,6 +115,23 @@ def test_snapshots_and_history(lake: Catalog) -> None:
     assert (history[-1]["actions"], sum(line["rows_added"] for line in history)) == (["created table main.orders"], 30)
     assert history == penstock("show", lake.uri, "orders", "--snapshots", "--json").json
     assert "created table main.orders" in penstock("history", lake.uri, "main.orders").out
+
+
+@pytest.mark.one_catalog
+def test_what_a_lake_did_after_the_snapshot_that_is_looked_at_is_not_listed(
+    lake: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def listed(*arguments: str) -> list[int]:
+        return [line["snapshot"] for line in penstock(*arguments, "--json").json]
+
+    assert listed("show", lake.uri, "orders", "--snapshots", "--at", "3") == [3, 2, 1]
+    monkeypatch.setenv("PENSTOCK_LAKE_THEN", lake.uri)
+    monkeypatch.setenv("PENSTOCK_LAKE_THEN__SNAPSHOT_VERSION", "3")
+    assert listed("history", "then", "orders") == listed("show", "then", "orders", "--snapshots") == [3, 2, 1]
+    assert listed("snapshots", "then") == [3, 2, 1, 0]
+    assert listed("snapshots", "then", "--before", "99", "--limit", "1") == [3]
+    assert "3 more: give a greater --limit" in penstock("snapshots", "then", "--limit", "1").out
+    assert "1 more: give a greater --limit" in penstock("snapshots", "then", "--before", "3", "--limit", "2").out
 
 
 @pytest.mark.one_catalog

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
@@ -113,6 +115,38 @@ def test_what_the_doctor_says_helps(catalog: Catalog, spark: SparkSession) -> No
     assert program == "penstock"
     assert penstock(*command).code == 0
     assert not [one for one in penstock("doctor", catalog.uri, "--json").json if one["table"] == "t"]
+
+
+@pytest.mark.one_catalog
+def test_import_duckdb(catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    shop = tmp_path / "a shop.duckdb"
+    with duckdb.connect(str(shop)) as source:
+        source.execute("CREATE TABLE orders AS SELECT i AS id, 'é' AS note FROM range(5) r(i)")
+        source.execute("CREATE TABLE odd (id INTEGER PRIMARY KEY, kind ENUM ('a', 'b'))")
+        source.execute("INSERT INTO odd VALUES (1, 'a')")
+        source.execute("CREATE VIEW big AS SELECT * FROM orders WHERE id > 3")
+        source.execute("CREATE SEQUENCE numbers")
+    with catalog.build():
+        pass
+    shown = penstock("import", "duckdb", str(shop), catalog.uri, "--dry-run").out
+    assert re.search('"main"."odd"."kind" +column +changed', shown)
+    planned = penstock("import", "duckdb", str(shop), catalog.uri, "--dry-run", "--json").json
+    assert [line["snapshot"] for line in penstock("snapshots", catalog.uri, "--json").json] == [0]
+    report = penstock("import", "duckdb", str(shop), catalog.uri, "--json").json
+    assert planned == report
+    assert {(line["object"], line["kind"], line["action"], line["rows"]) for line in report} == {
+        ('"main"."orders"', "table", "brought", 5), ('"main"."odd"', "table", "brought", 1),
+        ('"main"."odd"."kind"', "column", "changed", None), ('"main"."odd"', "constraint", "left", None),
+        ('"main"."big"', "view", "brought", None), ('"main"."numbers"', "sequence", "left", None),
+    }  # fmt: skip
+    assert all(line["note"] for line in report if line["action"] != "brought")
+    assert [line["snapshot"] for line in penstock("snapshots", catalog.uri, "--json").json] == [1, 0]
+    with catalog.reference() as reference:
+        assert reference.rows("FROM orders ORDER BY id") == [(i, "é") for i in range(5)]
+        assert reference.rows("FROM odd") == [(1, "a")]
+        assert reference.rows("SELECT id FROM big") == [(4,)]
+    # What is there already stays as it is.
+    assert "already" in refused("import", "duckdb", str(shop), catalog.uri)
 
 
 @pytest.mark.parametrize(

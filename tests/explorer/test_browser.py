@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -16,8 +15,9 @@ from penstock.explorer.access import Access
 from penstock.explorer.application import application
 from penstock.explorer.lake_source import LakeSource
 from penstock.explorer.queries import DuckdbQueries
+from support.browser import program
 
-CHROMIUM = shutil.which("chromium")
+CHROMIUM = program()
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -43,7 +43,7 @@ PAGES = [
 ]
 HOSTILE_PAGES = ["/", "/snapshots", "/tables/1/partitions", "/tables/1/sample"]
 pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: `make browser` installs Debian's"),
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium or Chrome: `make browser` installs Debian's"),
     pytest.mark.takes(30),
 ]
 

@@ -87,6 +87,36 @@ def test_every_page_can_be_of_an_older_snapshot(client: TestClient) -> None:
     assert client.get("/tables/1?at=0").status_code == 404
 
 
+def test_a_lake_as_it_was_shows_nothing_newer_on_any_page(shop: LakeSource) -> None:
+    source = LakeSource(shop.uri, moment=(5, None))
+    client = visitor(source)
+    lake = text_of(client, "/")
+    assert "The lake as it was at snapshot 5" in lake
+    assert "Newest snapshot 5," in lake
+    assert "Snapshots 6 " in lake
+    assert "1,000" in lake
+    assert "finance" not in lake
+    assert "channel" not in text_of(client, "/tables/1")
+    assert "6 snapshots" in text_of(client, "/snapshots")
+    for path in ("/snapshots", "/tables/1/snapshots", "/tables/1/changes"):
+        assert "load of day 0" in text_of(client, path) or path.endswith("changes")
+        assert not re.search(r"load of day 1|[?&;]at=(6|7|8)\b|value=\"(6|7|8)\"", client.get(path).text), path
+    for sql in ("SELECT 'n' || count(*) FROM orders", "SELECT 'n' || count(*) FROM orders WHERE id < 5000"):
+        assert "n1000" in text_of(client, "/sql?q=" + quote_plus(sql))
+    assert "n2000" not in text_of(client, "/sql?q=" + quote_plus("SELECT 'n' || count(*) FROM orders"))
+    assert "channel" not in text_of(client, "/tables/1/sample")
+    assert "You look at snapshot 4" in text_of(client, "/?at=4")
+    assert client.get("/health").status_code == 200
+    assert client.get("/?at=6").status_code == 404
+    assert client.get("/tables/1/sample?at=6").status_code == 404
+    assert client.get("/tables/1/changes?from=5&to=6").status_code == 400
+    assert client.get("/tables/1/changes?from=6").status_code == 400
+    with source.opened() as view:
+        at_a_time = LakeSource(shop.uri, moment=(None, view.snapshot.time))
+    with at_a_time.opened() as view:
+        assert (view.newest.id, view.attached_version) == (5, 5)
+
+
 def test_a_snapshot_that_is_the_newest_is_not_pinned(client: TestClient) -> None:
     assert "You look at snapshot" not in text_of(client, "/")
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from penstock.errors import AttachError, InvalidError
+from penstock.errors import AttachError, InvalidError, NotFoundError
 from penstock.explorer import serve
 from penstock.explorer.access import Access
 from penstock.explorer.lake_source import LakeSource
@@ -78,6 +78,19 @@ def test_a_server_for_others_says_what_that_means(shop: LakeSource) -> None:
         assert process.stdout is not None
         assert "can read the lake" in process.stdout.readline()
         assert httpx.get(address.replace("?token=mine", "")).status_code == 401
+
+
+def test_a_name_stands_for_a_lake_and_all_that_is_said_of_it(shop: LakeSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_LAKE_SALES", shop.uri)
+    monkeypatch.setenv("PENSTOCK_LAKE_SALES__SNAPSHOT_VERSION", "5")
+    with running("ducklake:sales") as (_, address), httpx.Client(follow_redirects=True, timeout=30) as client:
+        assert "The lake as it was at snapshot 5" in client.get(address).text
+    with pytest.raises(NotFoundError, match="snapshot 99 does not exist"):
+        serve("ducklake:sales", snapshot_version=99, open_browser=False)
+    with pytest.raises(AttachError, match="snapshot_version or snapshot_time, not both"):
+        serve("ducklake:sales", snapshot_version=5, snapshot_time="2026-01-01", open_browser=False)
+    with pytest.raises(AttachError, match="there is no lake named 'sale'"):
+        serve("ducklake:sale", open_browser=False)
 
 
 @pytest.mark.slow

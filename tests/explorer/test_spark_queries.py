@@ -26,6 +26,15 @@ def test_a_sample_is_of_the_snapshot_that_is_looked_at(shop: LakeSource, queries
         assert "channel" in queries.sample(view, table_of(view, 1), 0, 1).names
 
 
+def test_a_lake_as_it_was_is_asked_as_it_was(shop: LakeSource, spark: SparkSession) -> None:
+    then = LakeSource(shop.uri, moment=(5, None))
+    with then.opened() as view:
+        queries = SparkQueries(then, Limits(rows=10), spark)
+        assert queries.select(view, "SELECT count(*) FROM orders").rows == (("1000",),)
+        assert "channel" not in queries.sample(view, table_of(view, 1), 0, 1).names
+        assert queries.changes(view, table_of(view, 1), 5, 5, 0, 1).more
+
+
 def test_changes_are_those_that_duckdb_tells(shop: LakeSource, queries: SparkQueries) -> None:
     with shop.opened() as view:
         orders = table_of(view, 1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from support.catalogs import Catalog
 from support.reference import Reference, identifier, quote
+from support.s3_server import S3Server, add_secret
 
 # Names as nobody should give them.
 EVIL = "<script>alert(1)</script>"
@@ -44,6 +46,15 @@ def make_shop(reference: Reference) -> None:
         "CREATE MACRO doubled(x) AS x * 2",
         "CREATE MACRO orders_of(r) AS TABLE SELECT * FROM orders WHERE region = r",
     )
+
+
+def make_shop_on_s3(catalog: Catalog, server: S3Server, bucket: str) -> None:
+    """The same with its files in a bucket."""
+    catalog.data_path = f"s3://{bucket}/a shop/"
+    with Reference() as reference:
+        add_secret(reference, server, bucket)
+    with catalog.build() as reference:
+        make_shop(reference)
 
 
 def make_hostile(reference: Reference) -> None:

@@ -6,15 +6,12 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.commands import command
+from penstock.cli.commands import command, style
+from penstock.cli.delayed_imports import bring_back
 from penstock.cli.lakes import LakeArgument, uri_of
-from penstock.cli.reports import Report
+from penstock.cli.reports import Report, note
 from penstock.cli.texts import visible
-from penstock.ducklake.catalog.named_lakes.attach_calls import attach_call
 from penstock.errors import UnsupportedError
-
-# What of a lake's configuration the explorer takes.
-_TAKEN = ("data_path", "override_data_path", "metadata_schema", "metadata_parameters", "storage_options")
 
 
 def register(app: typer.Typer) -> None:
@@ -30,13 +27,14 @@ def explore(
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
 ) -> Report:
     """Show a lake in the browser, read-only, until Ctrl-C."""
-    call = attach_call(uri_of(lake), {})
     try:
         from penstock.explorer import serve
     except ModuleNotFoundError as error:
         raise UnsupportedError(f"{error.name} is not installed: pip install 'penstock[explorer]'") from None
-    given = {name: call.arguments[name] for name in _TAKEN if name in call.arguments}
-    serve(call.uri, host=host, port=port, spark=spark, open_browser=browser, say=_say, **given)
+    if spark:
+        note("starting Spark...", style())
+        bring_back()
+    serve(uri_of(lake), host=host, port=port, spark=spark, open_browser=browser, say=_say)
     return None
 
 

@@ -73,7 +73,7 @@ def snapshots(
     """List the newest snapshots: when, who, and what they did."""
     changes = Field("changes", "changes", people=False)
     with opened(lake) as found:
-        page = snapshot_summaries(found.catalog.database, limit=limit, before=before)
+        page = snapshot_summaries(found.catalog.database, limit=limit, before=before, newest=found.snapshot.id)
     rows = [(*of(one.snapshot), list(one.actions), one.changes) for one in page.items]
     return Listing((*SNAPSHOT, *MESSAGE, ACTIONS, changes), rows, rest(page.total - page.offset - len(rows)))
 
@@ -85,12 +85,12 @@ def history(lake: LakeArgument, table: TableArgument, limit: LimitOption = _FEW)
 
 
 def history_of(lake: ReadCatalog, table: TableInfo, limit: int) -> Listing:
-    """What snapshots did to a table, newest first."""
+    """What snapshots did to a table, newest first, up to the one that is looked at."""
     counts = (
         Field("rows_added", "rows added", number, True), Field("rows_removed", "rows removed", number, True),
         Field("files_added", "files added", number, True), Field("files_removed", "files removed", number, True),
     )  # fmt: skip
-    page = table_history(lake.catalog.database, table, limit=limit)
+    page = table_history(lake.catalog.database, table, limit=limit, newest=lake.snapshot.id)
     rows = [
         (*of(one.snapshot), list(one.actions), one.rows_added, one.rows_removed, one.files_added, one.files_removed)
         for one in page.items

@@ -12,7 +12,6 @@ from penstock.cli.delayed_imports import bring_back
 from penstock.cli.lakes import moment_of, uri_of
 from penstock.cli.reports import note
 from penstock.ducklake.catalog.named_lakes.read_catalogs import read_catalog
-from penstock.storage.stores import store_kind
 
 if TYPE_CHECKING:
     from penstock.lake import Lake
@@ -25,14 +24,14 @@ def attached(lake: str, *, at: str | None = None, read_only: bool = False) -> It
     """A lake with a Spark session, which has what it needs to read where the lake's files are."""
     uri, given = uri_of(lake), moment_of(at)
     with read_catalog(uri, **given) as found:  # whatever is wrong with it is told before Spark starts
-        kinds = {store_kind(found.catalog.data_path), store_kind(found.catalog.database.location.target)}
+        needs = found.session_needs
     if read_only:
         given["read_only"] = True
     note("starting Spark...", style())
     bring_back()
     import penstock
 
-    spark = penstock.session(s3="s3" in kinds, azure="azure" in kinds)
+    spark = penstock.session(**needs)
     with (
         _unlogged(),
         _progress(not style().quiet),

@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from penstock.cli.commands import command
-from penstock.cli.lakes import AtOption, LakeArgument, LimitOption, TableArgument, opened, shown, table_of
+from penstock.cli.lakes import AtOption, LakeArgument, TableArgument, opened, shown, table_of
 from penstock.cli.looking import history_of, rest
 from penstock.cli.reports import Field, Listing, Report, Sheet
 from penstock.cli.texts import listed, number, size
@@ -24,6 +24,7 @@ from penstock.ducklake.model.objects import TableInfo, View
 _MANY = 1000
 _ASCENDING = ("id", "value")
 _SORT = "Files: id, size, rows, deleted. Partitions: value, bytes, rows, files. Largest first, but for id and value."
+_LIMIT = "How many files, partitions or snapshots at most."
 
 
 def register(app: typer.Typer) -> None:
@@ -42,7 +43,7 @@ def show(
     partitions: Annotated[bool, typer.Option("--partitions", help="Its partitions.")] = False,
     snapshots: Annotated[bool, typer.Option("--snapshots", help="What snapshots did to it, as `history`.")] = False,
     sort: Annotated[str | None, typer.Option("--sort", metavar="BY", help=_SORT)] = None,
-    limit: LimitOption = _MANY,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, metavar="N", help=_LIMIT)] = None,
     at: AtOption = None,
 ) -> Report:
     """Show one table, or the SQL of a view."""
@@ -50,6 +51,9 @@ def show(
         raise typer.BadParameter("give one of --schema, --files, --partitions and --snapshots")
     if sort is not None and not (files or partitions):
         raise typer.BadParameter("--sort is for --files and --partitions")
+    if limit is not None and not (files or partitions or snapshots):
+        raise typer.BadParameter("--limit is for --files, --partitions and --snapshots")
+    most = limit or _MANY
     with opened(lake, at) as found:
         view = None if schema or files or partitions or snapshots else _view(found, table)
         if view is not None:
@@ -58,10 +62,10 @@ def show(
         if schema:
             return _schema(found, info)
         if files:
-            return _files(found, info, sort or "id", limit)
+            return _files(found, info, sort or "id", most)
         if partitions:
-            return _partitions(found, info, sort or "value", limit)
-        return history_of(found, info, limit) if snapshots else _table(found, info)
+            return _partitions(found, info, sort or "value", most)
+        return history_of(found, info, most) if snapshots else _table(found, info)
 
 
 def _view(lake: ReadCatalog, name: str) -> View | None:

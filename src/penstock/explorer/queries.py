@@ -99,7 +99,7 @@ class DuckdbQueries:
 
     def select(self, view: View, sql: str) -> Rows:
         """The first rows of a query that somebody wrote, over the snapshot that is looked at."""
-        return self._run(view, checked_query(sql, LakeNames.of(view.shown)), self.limits.rows, view.version)
+        return self._run(view, checked_query(sql, LakeNames.of(view.shown)), self.limits.rows, view.attached_version)
 
     def _run(
         self, view: View, sql: str, count: int, version: int | None = None, table: TableInfo | None = None
@@ -114,6 +114,7 @@ class DuckdbQueries:
         )
 
     def _task(self, view: View, sql: str, count: int, version: int | None, table: TableInfo | None = None) -> QueryTask:
+        view.use_store()
         stores = {store: options for store, options in known_stores().items() if store.kind in ("s3", "azure")}
         folders, files = _readable(view.shown, table)
         extensions = ["ducklake", *(_SCANNERS[e] for e in [self.source.location.engine] if e in _SCANNERS)]

@@ -120,7 +120,7 @@ def _ready(task: QueryTask) -> duckdb.DuckDBPyConnection:
 
 def _stand_in(task: FilterTask) -> duckdb.DuckDBPyConnection:
     """A DuckDB with an empty table, which reads nothing."""
-    limited = {"threads": 1, "enable_external_access": "false", "memory_limit": f"{task.megabytes}MB"}
+    limited: dict[str, Any] = {"threads": 1, "enable_external_access": "false", "memory_limit": f"{task.megabytes}MB"}
     connection = duckdb.connect(config=limited)
     optimizers = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
     unwanted = ",".join(name for (name,) in optimizers if name != _REWRITER)

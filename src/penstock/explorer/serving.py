@@ -9,8 +9,10 @@ import threading
 import webbrowser
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime
 
-from penstock.ducklake.catalog.opening import AttachOptions
+from penstock.ducklake.catalog.named_lakes.read_catalogs import SessionNeeds
+from penstock.ducklake.model.snapshots import Version
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.explorer.access import TOKEN, Access
 from penstock.explorer.lake_source import LakeSource
@@ -26,17 +28,19 @@ def serve(
     open_browser: bool = True,
     token: str | None = None,
     data_path: str | None = None,
-    override_data_path: bool = False,
+    override_data_path: bool | None = None,
     metadata_schema: str | None = None,
     metadata_parameters: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
+    snapshot_version: Version | None = None,
+    snapshot_time: str | datetime | None = None,
     limits: Limits | None = None,
     say: Callable[[str], None] = print,
 ) -> None:
     """Shows a lake in a browser, read-only, until it is interrupted.
 
     Args:
-        lake: The lake's location, as `penstock.attach` takes it.
+        lake: The lake's location or name, as `penstock.attach` takes it.
         host: The address to listen on. Others than this machine's own let whoever has the token in, unencrypted.
         port: The port; 0 takes a free one.
         spark: Whether rows are read by Spark and not by DuckDB.
@@ -47,24 +51,29 @@ def serve(
         metadata_schema: As for `penstock.attach`.
         metadata_parameters: As for `penstock.attach`.
         storage_options: As for `penstock.attach`.
+        snapshot_version: As for `penstock.attach`: no snapshot is shown that is newer.
+        snapshot_time: As for `penstock.attach`.
         limits: What a query may take: seconds, memory, rows.
         say: Is called with the page's address, and with what there is to know about it.
 
     Raises:
         AttachError: There is no such lake, or it cannot be reached.
         InvalidError: The address cannot be listened on.
-        UnsupportedError: Something is not installed.
+        NotFoundError: The lake has no such snapshot.
+        UnsupportedError: Something is not installed; or this process has a Spark session that cannot read the lake's
+            store.
     """
-    options = AttachOptions(
-        data_path=data_path, override_data_path=override_data_path, metadata_schema=metadata_schema,
-        metadata_parameters=metadata_parameters or {},
-    )  # fmt: skip
-    source = LakeSource(lake, options, storage_options or {})
-    with source.opened():
-        pass  # what is wrong with the lake is said before there is a page
+    given = {
+        "data_path": data_path, "override_data_path": override_data_path, "metadata_schema": metadata_schema,
+        "metadata_parameters": metadata_parameters, "storage_options": storage_options,
+        "snapshot_version": snapshot_version, "snapshot_time": snapshot_time,
+    }  # fmt: skip
+    source = LakeSource.of(lake, given)
+    with source.opened() as view:  # what is wrong with the lake is said before there is a page
+        needs = view.session_needs
     if token is not None and not (token and token.isascii() and token.isalnum()):
         raise InvalidError("a token is made of letters and digits, so that it can stand in an address")
-    queries = _queries(source, spark, limits or Limits())
+    queries = _queries(source, limits or Limits(), needs if spark else None)
     listening = _listen(host, port)
     access = Access(token or secrets.token_hex(24), host, listening.getsockname()[1])
     try:
@@ -74,12 +83,14 @@ def serve(
         source.close()
 
 
-def _queries(source: LakeSource, spark: bool, limits: Limits) -> Queries:
-    if spark:
-        from penstock.explorer.spark_queries import SparkQueries  # which starts a JVM
+def _queries(source: LakeSource, limits: Limits, needs: SessionNeeds | None) -> Queries:
+    """What runs queries: Spark, where it is told what it needs for the lake's store; else DuckDB."""
+    if needs is None:
+        return DuckdbQueries(source, limits)
+    from penstock.explorer.spark_queries import SparkQueries
+    from penstock.lake_session import session
 
-        return SparkQueries(source, limits)
-    return DuckdbQueries(source, limits)
+    return SparkQueries(source, limits, session(**needs))
 
 
 def _listen(host: str, port: int) -> socket.socket:

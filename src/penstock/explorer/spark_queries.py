@@ -35,7 +35,7 @@ class SparkQueries:
 
     def sample(self, view: View, table: TableInfo, offset: int, count: int) -> Rows:
         """Some rows of a table at the snapshot that is looked at."""
-        with self._attached() as lake:
+        with self._attached(view.attached_version) as lake:
             rows = lake.table(_name(table)).read(version=view.snapshot.id, nanoseconds="truncate")
             return self._collected(rows.offset(offset), count)
 
@@ -49,7 +49,7 @@ class SparkQueries:
     def select(self, view: View, sql: str) -> Rows:
         """The first rows of a query that somebody wrote, over the snapshot that is looked at."""
         query = checked_query(sql, LakeNames.of(view.shown))
-        with self._attached(view.version) as lake:
+        with self._attached(view.attached_version) as lake:
             return self._collected(lake.sql(query, dialect="duckdb"), self.limits.rows)
 
     @contextmanager

@@ -76,6 +76,14 @@ def test_snapshots_and_their_changes(catalog: Catalog) -> None:
         last = snapshot_summaries(lake.database, limit=4, before=2)
         assert ([item.snapshot.id for item in last.items], last.total, last.offset) == ([1, 0], 14, 12)
 
+        # To those who look at the lake as it was, the snapshots after that are none.
+        then = snapshot_summaries(lake.database, limit=2, newest=5)
+        assert ([item.snapshot.id for item in then.items], then.total, then.offset) == ([5, 4], 6, 0)
+        more = snapshot_summaries(lake.database, before=4, newest=5)
+        assert ([item.snapshot.id for item in more.items], more.total, more.offset) == ([3, 2, 1, 0], 6, 2)
+        changes = table_history(lake.database, info, newest=5, limit=2, before=5)
+        assert ([item.snapshot.id for item in changes.items], changes.total, changes.offset) == ([4, 3], 5, 1)
+
 
 @pytest.mark.parametrize(
     "verb", ["CALL ducklake_merge_adjacent_files('lk')", "CALL ducklake_flush_inlined_data('lk')", "CHECKPOINT"]

@@ -42,11 +42,19 @@ class TableChange:
 
 
 def snapshot_summaries(
-    database: Database, *, limit: int = 100, before: int | None = None, table: TableInfo | None = None
+    database: Database,
+    *,
+    limit: int = 100,
+    before: int | None = None,
+    newest: int | None = None,
+    table: TableInfo | None = None,
 ) -> Page[SnapshotSummary]:
-    """A page of the snapshots that are kept, or of those that did something to a table; `before` is not among them."""
+    """A page of the snapshots that are kept, or of those that did something to a table; `before` is not among them.
+
+    Whoever looks at a lake as it was gives the `newest` one that there is for them.
+    """
     with database.consistent():
-        snapshots = _page(database, limit, before, table)
+        snapshots = _page(database, limit, before, newest, table)
         names = names_of(database, [(s.id, parse_changes(s.changes_made)) for s in snapshots.items])
     reserved = reserved_words()
     items = tuple(_summary(snapshot, names, reserved) for snapshot in snapshots.items)
@@ -54,11 +62,11 @@ def snapshot_summaries(
 
 
 def table_history(
-    database: Database, table: TableInfo, *, limit: int = 100, before: int | None = None
+    database: Database, table: TableInfo, *, limit: int = 100, before: int | None = None, newest: int | None = None
 ) -> Page[TableChange]:
     """A page of the snapshots that did something to a table, with how many rows and files came and went."""
     with database.consistent():
-        snapshots = _page(database, limit, before, table)
+        snapshots = _page(database, limit, before, newest, table)
         names = names_of(database, [(s.id, parse_changes(s.changes_made)) for s in snapshots.items])
         counts = counted_changes(database, table.id, {s.id: done_to(table.id, s.changes_made) for s in snapshots.items})
     items = tuple(
@@ -86,19 +94,23 @@ def _change(snapshot: Snapshot, actions: tuple[str, ...], counts: Counts) -> Tab
     )
 
 
-def _page(database: Database, limit: int, before: int | None, table: TableInfo | None) -> Page[Snapshot]:
+def _page(
+    database: Database, limit: int, before: int | None, newest: int | None, table: TableInfo | None
+) -> Page[Snapshot]:
     if table is None:
-        after = 0 if before is None else _count(database, f"WHERE snapshot_id >= {int(before)}")
-        return Page(tuple(newest_snapshots(database, limit, before)), _count(database), after)
-    numbers = _touching(database, table.id)
+        every = "1 = 1" if newest is None else f"snapshot_id <= {int(newest)}"
+        after = 0 if before is None else _count(database, f"{every} AND snapshot_id >= {int(before)}")
+        ends = [end for end in (before, None if newest is None else newest + 1) if end is not None]
+        return Page(tuple(newest_snapshots(database, limit, min(ends, default=None))), _count(database, every), after)
+    numbers = [number for number in _touching(database, table.id) if newest is None or number <= newest]
     offset = 0 if before is None else sum(number >= before for number in numbers)
     return Page(
         tuple(snapshots_by_number(database, numbers[offset : offset + limit])), total=len(numbers), offset=offset
     )
 
 
-def _count(database: Database, where: str = "") -> int:
-    return int(database.value(f"SELECT count(*) FROM ducklake_snapshot {where}"))
+def _count(database: Database, which: str) -> int:
+    return int(database.value(f"SELECT count(*) FROM ducklake_snapshot WHERE {which}"))
 
 
 def _touching(database: Database, table_id: int) -> Sequence[int]:

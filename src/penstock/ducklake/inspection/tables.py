@@ -104,10 +104,11 @@ def table_summary(shown: Shown, table: TableInfo) -> TableSummary:
     return summary
 
 
-def lake_summary(catalog: Catalog, at: At) -> LakeSummary:
-    """The lake as a snapshot shows it."""
+def lake_summary(catalog: Catalog, at: At, newest: Snapshot | None = None) -> LakeSummary:
+    """The lake as a snapshot shows it; those after the `newest` one, if that is given, count as not there."""
     database = catalog.database
     with database.consistent():
+        newest = newest or latest_snapshot(database)
         tables = table_summaries(Shown(database, at, catalog.data_path))
         options = catalog.options()
         kinds = ("schema", "view", "macro")
@@ -119,9 +120,11 @@ def lake_summary(catalog: Catalog, at: At) -> LakeSummary:
             data_path=redact(catalog.data_path),
             encrypted=bool(parse_boolean(effective_value("encrypted", options, None, None) or "")),
             created_by=effective_value("created_by", options, None, None),
-            snapshot_count=int(database.value("SELECT count(*) FROM ducklake_snapshot")),
+            snapshot_count=int(
+                database.value(f"SELECT count(*) FROM ducklake_snapshot WHERE snapshot_id <= {newest.id}")
+            ),
             oldest=snapshot_by_version(database, oldest_snapshot(database)),
-            newest=latest_snapshot(database),
+            newest=newest,
             schema_count=int(counted[0]),
             table_count=len(tables),
             view_count=int(counted[1]),

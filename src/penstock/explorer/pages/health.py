@@ -14,5 +14,7 @@ def findings(explorer: Explorer, asked: Asked, request: Request) -> Response:
     """The findings of `penstock doctor`, the worst first; the object store is asked only where that is wanted."""
     store = asked.choice("store", ("no", "yes")) == "yes"
     with explorer.source.opened(asked.version) as view:
+        if store:
+            view.use_store()
         found = lake_health(view.catalog, view.at, store=store)
         return explorer.page("health.html", asked, view, findings=found, store=store)

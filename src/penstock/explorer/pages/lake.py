@@ -32,7 +32,7 @@ def overview(explorer: Explorer, asked: Asked, request: Request) -> Response:
         options = [(one.name, redact(one.value), one.scope, one.scope_id) for one in view.catalog.options()]
         return explorer.page(
             "lake.html", asked, view,
-            summary=lake_summary(view.catalog, view.at), schemas=objects.schemas(*given),
+            summary=lake_summary(view.catalog, view.at, view.newest), schemas=objects.schemas(*given),
             tables=found[first : first + _TABLES], pager=Pager(asked.page, _TABLES, len(found)), order=order,
             views=objects.views(*given)[:_OTHERS], macros=objects.macros(*given)[:_OTHERS], options=options,
         )  # fmt: skip

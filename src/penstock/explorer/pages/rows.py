@@ -29,11 +29,12 @@ def changes(explorer: Explorer, asked: Asked, request: Request) -> Response:
     """The rows that changed between two snapshots; before two are chosen, the ones to choose from."""
     with explorer.source.opened(asked.version) as view:
         table = table_of(view, request.path_params["table"])
-        recent = table_history(view.shown.database, table, limit=_RECENT).items
+        recent = table_history(view.shown.database, table, limit=_RECENT, newest=view.newest.id).items
         first, last = asked.whole("from"), asked.whole("to")
         found = None
         if first is not None:
             last = view.snapshot.id if last is None else last
+            view.check_shown(last)
             if first > last:
                 raise InvalidError(
                     f"the changes from snapshot {first} to {last} go backwards; give the older one first"

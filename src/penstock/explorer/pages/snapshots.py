@@ -8,9 +8,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from penstock.ducklake.inspection.history import SnapshotSummary, TableChange, snapshot_summaries, table_history
+from penstock.ducklake.inspection.pages import Page
 from penstock.ducklake.inspection.tables import table_summary
+from penstock.ducklake.model.objects import TableInfo
 from penstock.explorer import pictures
 from penstock.explorer.asked import Asked, Pager
+from penstock.explorer.lake_source import View
 from penstock.explorer.pictures import Moment
 from penstock.explorer.rendering import Explorer, Theme, table_of
 
@@ -20,7 +23,7 @@ _SNAPSHOTS = 50
 def of_lake(explorer: Explorer, asked: Asked, request: Request) -> Response:
     """The lake's snapshots, newest first."""
     with explorer.source.opened(asked.version) as view:
-        page = snapshot_summaries(view.shown.database, limit=_SNAPSHOTS, before=asked.whole("before"))
+        page = _of_lake(view, asked)
         return explorer.page(
             "snapshots.html", asked, view, snapshots=page.items, pager=_pager(page.offset, page.total),
             following=_following(page.items, page.offset, page.total),
@@ -30,7 +33,7 @@ def of_lake(explorer: Explorer, asked: Asked, request: Request) -> Response:
 def picture_of_lake(explorer: Explorer, asked: Asked, request: Request) -> Response:
     """The same snapshots as a line in time."""
     with explorer.source.opened(asked.version) as view:
-        page = snapshot_summaries(view.shown.database, limit=_SNAPSHOTS, before=asked.whole("before"))
+        page = _of_lake(view, asked)
     return _line(explorer, asked, page.items)
 
 
@@ -38,7 +41,7 @@ def of_table(explorer: Explorer, asked: Asked, request: Request) -> Response:
     """The snapshots that did something to a table, with the rows and files that came and went."""
     with explorer.source.opened(asked.version) as view:
         table = table_of(view, request.path_params["table"])
-        page = table_history(view.shown.database, table, limit=_SNAPSHOTS, before=asked.whole("before"))
+        page = _of_table(view, table, asked)
         return explorer.page(
             "history.html", asked, view, table=table, summary=table_summary(view.shown, table), changes=page.items,
             pager=_pager(page.offset, page.total), following=_following(page.items, page.offset, page.total),
@@ -49,8 +52,18 @@ def picture_of_table(explorer: Explorer, asked: Asked, request: Request) -> Resp
     """The same snapshots as a line in time."""
     with explorer.source.opened(asked.version) as view:
         table = table_of(view, request.path_params["table"])
-        page = table_history(view.shown.database, table, limit=_SNAPSHOTS, before=asked.whole("before"))
+        page = _of_table(view, table, asked)
     return _line(explorer, asked, page.items)
+
+
+def _of_lake(view: View, asked: Asked) -> Page[SnapshotSummary]:
+    before, newest = asked.whole("before"), view.newest.id
+    return snapshot_summaries(view.shown.database, limit=_SNAPSHOTS, before=before, newest=newest)
+
+
+def _of_table(view: View, table: TableInfo, asked: Asked) -> Page[TableChange]:
+    before, newest = asked.whole("before"), view.newest.id
+    return table_history(view.shown.database, table, limit=_SNAPSHOTS, before=before, newest=newest)
 
 
 def _line(explorer: Explorer, asked: Asked, changes: Iterable[SnapshotSummary | TableChange]) -> Response:
