@@ -250,7 +250,7 @@ def test_maintenance_keeps_files_few(sqlite_catalog: Catalog, spark: SparkSessio
 
 
 def test_what_cannot_be_streamed_is_refused(
-    shared: Lake, arrivals: Arrivals, spark: SparkSession, tmp_path: Path
+    sqlite_catalog: Catalog, shared: Lake, arrivals: Arrivals, spark: SparkSession, tmp_path: Path
 ) -> None:
     lake, table, place, before = shared, shared.table("t"), str(tmp_path / "c"), shared.current_snapshot().id
 
@@ -258,6 +258,9 @@ def test_what_cannot_be_streamed_is_refused(
         return merge.when_matched_update()
 
     stream = arrivals.stream()
+    by_format = stream.writeStream.format("ducklake").option("lake", sqlite_catalog.uri).option("table", "t")
+    with pytest.raises(InvalidError, match="partitionBy cannot change how it is partitioned: leave it out"):
+        by_format.option("checkpointLocation", place).partitionBy("name").start()
     for arguments, complaint in (
         ({"maintain": 0}, "maintain cannot be 0"),
         ({"name": ""}, "is no name of a stream"),

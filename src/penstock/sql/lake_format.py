@@ -59,24 +59,19 @@ class FormatAnswers:
         """What DataFrameWriter.save does: columns go by name, and a table that is not there is made."""
         options = FormatOptions.of("write", text)
         distribution = _distribution(options)  # before a lake is made
-        partitions: list[str] = json.loads(options.given[PARTITIONS])
         lake, door = self._found(options, create=True)
         frame = pinned_frame(lake, door.id, jframe)
         shown = lake._attachment.shown()
         if find_info(shown, *parse_table_name(options.table)) is None:
             with nullcontext() if lake._attachment.in_transaction else lake.transaction():
-                made = lake.create_table(options.table, nullable(frame.schema), partitioned_by=partitions)
+                made = lake.create_table(options.table, nullable(frame.schema), partitioned_by=_partitions(options))
                 made.append(frame, distribution=distribution)
             return
         if mode == "ErrorIfExists":
             raise AlreadyExistsError(
                 f'table {options.table} is there already; mode("append") adds rows, mode("overwrite") replaces them'
             )
-        if partitions:
-            raise InvalidError(
-                f"table {options.table} is there already, and partitionBy cannot change how it is partitioned: leave "
-                "it out, or call Table.set_partitioned_by before"
-            )
+        _refuse_partitions(options)
         if mode != "Ignore":
             put = lake.table(options.table).append if mode == "Append" else lake.table(options.table).overwrite
             put(frame, by_name=True, distribution=distribution)
@@ -103,6 +98,7 @@ class FormatAnswers:
         lake._attachment.check_writable()
         table = lake.table(options.table)
         table.info  # noqa: B018 - raises where it is not there
+        _refuse_partitions(options)
         writer = StreamWriter(
             lake._attachment, lambda: table.info, _put(table, mode), options.get("stream"), options.number("maintain")
         )
@@ -111,6 +107,20 @@ class FormatAnswers:
     def _found(self, options: FormatOptions, *, create: bool = False) -> tuple[DuckLake, Door]:
         lake = self._open(options.lake, options.attach, create)
         return lake, door_to(lake)
+
+
+def _partitions(options: FormatOptions) -> list[str]:
+    columns: list[str] = json.loads(options.given[PARTITIONS])
+    return columns
+
+
+def _refuse_partitions(options: FormatOptions) -> None:
+    """Raise an InvalidError where partitionBy was called for a table that is there."""
+    if _partitions(options):
+        raise InvalidError(
+            f"table {options.table} is there already, and partitionBy cannot change how it is partitioned: leave "
+            "it out, or call Table.set_partitioned_by before"
+        )
 
 
 def _distribution(options: FormatOptions) -> Distribution:
