@@ -14,6 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import penstock
 from penstock import Lake
+from penstock.ducklake.streaming import stream_writer
+from penstock.ducklake.streaming.stream_writer import StreamWriter
 from penstock.errors import ConflictError, InvalidError, NotFoundError
 from support.catalogs import Catalog
 from support.streams import NOW, Arrivals, finished, forget_last_batch
@@ -247,6 +249,44 @@ def test_maintenance_keeps_files_few(sqlite_catalog: Catalog, spark: SparkSessio
         assert lake.streams().collect()[0].batch == 5
     with sqlite_catalog.reference() as reference:
         assert reference.rows("SELECT count(*), count(DISTINCT id) FROM t") == [(69, 69)]
+
+
+def test_maintenance_that_fails_stops_no_stream_and_is_tried_again(
+    sqlite_catalog: Catalog,
+    spark: SparkSession,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where Penstock says why, as a file is not there, and where Spark fails in its own words."""
+    with penstock.attach(sqlite_catalog.uri, data_path=sqlite_catalog.data_path, spark=spark) as lake:
+        table = lake.create_table("t", SCHEMA)
+        writer = StreamWriter(lake._attachment, lambda: table.info, table.append, "s", maintain=1)
+
+        def add(batch: int) -> list[str]:
+            caplog.clear()
+            rows = spark.range(batch * 50, batch * 50 + 50, numPartitions=1).selectExpr("id", "'x' AS name")
+            writer.add(rows, batch)
+            return [record.getMessage() for record in caplog.records if record.name == "penstock"]
+
+        assert add(0) == []
+        [file] = Path(sqlite_catalog.data_path).rglob("*.parquet")
+        kept = file.rename(tmp_path / "kept.parquet")
+        [missing] = add(1)
+        assert file.name in missing
+        kept.rename(file)
+        with monkeypatch.context() as patch:
+            patch.setattr(stream_writer, "expire_snapshots", lambda *_: spark.sql("SELECT raise_error('no')").collect())
+            [failed] = add(2)
+        assert "USER_RAISED_EXCEPTION" in failed
+        for told in (missing, failed):
+            assert "is tried again later" in told
+            assert told.isprintable()
+        assert table.files().count() == 3
+        assert add(3) == []
+        assert table.files().count() == 1
+    with sqlite_catalog.reference() as reference:
+        assert reference.rows("SELECT count(*), count(DISTINCT id) FROM t") == [(200, 200)]
 
 
 def test_what_cannot_be_streamed_is_refused(
