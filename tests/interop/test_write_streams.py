@@ -308,6 +308,7 @@ def test_what_cannot_be_streamed_is_refused(
         ({"on": "id"}, "takes both"),
         ({"output_mode": "update"}, "give merge and on"),
         ({"output_mode": "sideways"}, "is none of append, update, complete"),
+        ({"merge": merged, "on": "id", "output_mode": "complete"}, "a merge would leave those"),
     ):
         with pytest.raises(InvalidError, match=complaint):
             table.write_stream(stream, checkpoint=place, **arguments)  # type: ignore[arg-type]
