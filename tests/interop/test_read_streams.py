@@ -378,6 +378,44 @@ def test_names_of_tables_are_streams_too(
         spark.readStream.option("changes", "true").table("streamed.t")
 
 
+def test_options_of_a_stream_by_the_format(
+    sqlite_catalog: Catalog, shared: Lake, spark: SparkSession, tmp_path: Path
+) -> None:
+    version = shared.current_snapshot().id + 1
+    last = execute(sqlite_catalog, *MORE)
+    [[time]] = told(sqlite_catalog, f"SELECT snapshot_time FROM lk.snapshots() WHERE snapshot_id = {version + 3}")
+
+    def batches(place: str, **options: object) -> list[list[tuple[Any, ...]]]:
+        reader = spark.readStream.format("ducklake").option("lake", sqlite_catalog.uri).option("table", "t")
+        return collected(reader.options(**options).load(), tmp_path / place)  # type: ignore[arg-type]
+
+    single = batches("a", startingVersion=version, maxSnapshotsPerTrigger=1)
+    assert [len(batch) for batch in single] == [40, 3, 1]
+    feed = f"SELECT id, name FROM ducklake_table_insertions('lk', 'main', 't', {version}, {last})"
+    assert all_rows(single) == told(sqlite_catalog, feed)
+    assert batches("b", starting_timestamp=str(time)) == [[(300, "")]]
+    few = batches("c", startingVersion=version, maxRowsPerTrigger=10, changes="true")
+    assert max(map(len, few[:4])) <= 10
+    assert all_rows(few) == told(sqlite_catalog, f"FROM ducklake_table_changes('lk', 'main', 't', {version}, {last})")
+    execute(sqlite_catalog, EXPIRE)
+    with pytest.raises(Exception, match="failOnDataLoss=false"):
+        batches("d", startingVersion=version)
+    passed = batches("d", startingVersion=version, failOnDataLoss="false")
+    assert {row[0] for row in all_rows(passed)} >= {1, 100, 201, *range(203, 240), 300}
+    for options, complaint in (
+        (
+            {"startingVersion": version, "startingTimestamp": str(time)},
+            "startingVersion or startingTimestamp, not both",
+        ),
+        ({"startingVersion": "soon"}, "the option startingVersion cannot be 'soon'"),
+        ({"maxRowsPerTrigger": 0}, "max_rows_per_trigger cannot be 0"),
+        ({"failOnDataLoss": "perhaps"}, "is true or false"),
+        ({"startingVersion": last + 2}, "does not exist, and the next one is"),
+    ):
+        with pytest.raises(Exception, match=complaint):
+            batches("e", **options)
+
+
 @pytest.mark.slow
 def test_a_stream_from_lake_to_lake_follows_every_change(
     shared: Lake, sqlite_catalog: Catalog, spark: SparkSession, tmp_path: Path

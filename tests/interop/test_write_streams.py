@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.query import StreamingQuery
 
 import penstock
 from penstock import Lake
@@ -287,6 +288,66 @@ def test_maintenance_that_fails_stops_no_stream_and_is_tried_again(
         assert table.files().count() == 1
     with sqlite_catalog.reference() as reference:
         assert reference.rows("SELECT count(*), count(DISTINCT id) FROM t") == [(200, 200)]
+
+
+@pytest.mark.parametrize("way", ["append", pytest.param("merge", marks=pytest.mark.slow), "format"])
+def test_small_batches_make_no_files(
+    sqlite_catalog: Catalog, shared: Lake, arrivals: Arrivals, tmp_path: Path, way: str
+) -> None:
+    table, place = shared.table("t"), str(tmp_path / "c")
+    for batch in range(2):
+        arrivals.arrive((batch, "small"), (batch + 10, None))
+    stream = arrivals.stream()
+    if way == "format":
+        writer = stream.writeStream.format("ducklake").option("lake", sqlite_catalog.uri).option("table", "t")
+        finished(writer.option("checkpointLocation", place).trigger(availableNow=True).start())
+    elif way == "merge":
+        finished(
+            table.write_stream(
+                stream, checkpoint=place, on="id", merge=lambda m: m.when_not_matched_insert(), trigger=NOW
+            )
+        )
+    else:
+        finished(table.write_stream(stream, checkpoint=place, trigger=NOW))
+    assert table.files().count() == 0
+    assert not list(Path(sqlite_catalog.data_path).rglob("*.parquet"))
+    with sqlite_catalog.reference() as reference:
+        assert reference.rows("SELECT * FROM t ORDER BY id") == [(0, "small"), (1, "small"), (10, None), (11, None)]
+        assert reference.value("SELECT count(*) FROM __ducklake_metadata_lk.ducklake_data_file") == 0
+
+
+@pytest.mark.parametrize("by_format", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_queries_that_go_on_in_their_own_time_start_again(
+    sqlite_catalog: Catalog, shared: Lake, spark: SparkSession, tmp_path: Path, by_format: bool
+) -> None:
+    """From table to table with the trigger processingTime, as services have it."""
+    table, copy, trigger = shared.table("t"), shared.create_table("copy", SCHEMA), {"processingTime": "0 seconds"}
+
+    def start() -> StreamingQuery:
+        if not by_format:
+            return copy.write_stream(table.read_stream(), checkpoint=f"{tmp_path}/c", trigger=trigger)
+        reader = spark.readStream.format("ducklake").option("lake", sqlite_catalog.uri).option("table", "t")
+        writer = reader.load().writeStream.format("ducklake").option("lake", sqlite_catalog.uri)
+        writer = writer.option("table", "copy").option("checkpointLocation", f"{tmp_path}/c")
+        return writer.trigger(processingTime="0 seconds").start()
+
+    wanted: list[tuple[int, str]] = []
+    for turn in range(2):
+        query = start()
+        try:
+            for number in range(2):
+                row = (turn * 10 + number, f"{turn}")
+                table.append([row])
+                query.processAllAvailable()
+                wanted.append(row)
+                assert sorted(tuple(found) for found in copy.read().collect()) == wanted
+        finally:
+            query.stop()
+        assert query.exception() is None
+        with sqlite_catalog.reference() as reference:
+            assert reference.rows("FROM copy ORDER BY id") == wanted
+            wanted.append((turn * 10 + 5, "DuckDB's"))
+            reference.execute(f"INSERT INTO t VALUES ({turn * 10 + 5}, 'DuckDB''s')")
 
 
 def test_what_cannot_be_streamed_is_refused(

@@ -58,6 +58,12 @@ def test_time_travel(place: Catalog, spark: SparkSession) -> None:
         assert reader(spark, place).option("versionAsOf", version).load().count() == count
     [[time]] = duckdb_rows(place, "SELECT snapshot_time FROM lk.snapshots() WHERE snapshot_id = 3")
     assert reader(spark, place).option("timestamp", str(time)).load().count() == counts[3]
+    for option in ("version 3", "versionAsOf '3'", f"timestamp '{time}'", f"timestampAsOf '{time}'"):
+        spark.sql(f"CREATE TEMP VIEW then USING ducklake OPTIONS (lake '{place.uri}', table 't', {option})")
+        try:
+            assert spark.sql("SELECT count(*) FROM then").collect() == [(counts[3],)]
+        finally:
+            spark.catalog.dropTempView("then")
     for options, complaint in (
         ({"version": "99"}, "snapshot 99 does not exist"),
         ({"version": "x"}, "is no snapshot's number"),
