@@ -19,7 +19,7 @@ from penstock.spark.connect.sessions import refuse_on_connect
 from penstock.spark.schemas import nullable
 from penstock.spark.write_job import Distribution
 from penstock.sql.bridge import Answers, load_classes, sql_class
-from penstock.sql.format_options import DEFINITION, PARTITIONS, FormatOptions, stream_definition
+from penstock.sql.format_options import DEFINITION, PARTITIONS, FormatOptions, nanoseconds, stream_definition
 from penstock.sql.registration import Door, door_to
 from penstock.sql.shown_objects import ShownObjects, find_info
 from penstock.sql.streams import FORMAT
@@ -45,7 +45,8 @@ class FormatAnswers:
         if version is not None and time is not None:
             raise InvalidError("give a version or a timestamp, not both")
         at = attachment.snapshot_at(timestamp=time).id if time is not None else version
-        about = ShownObjects(attachment, door.evolving).table(schema, name, None if at is None else str(at), None)
+        objects = ShownObjects(attachment, door.evolving, nanoseconds(options))
+        about = objects.table(schema, name, None if at is None else str(at), None)
         if about is None:
             raise NotFoundError(
                 f"table {schema}.{name} does not exist in {attachment!r}; lake.tables() lists those that do"
