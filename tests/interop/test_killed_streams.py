@@ -25,10 +25,11 @@ BETWEEN = (
     "CALL ducklake_flush_inlined_data('lk')",
     "CALL ducklake_expire_snapshots('lk', older_than => now())",
 )
+WAYS = ("append", "merge", "two tables", "write_stream", "format")
 DRIVER = """
 import os, signal, sys
 import penstock
-from penstock.ducklake.catalog.databases import sqlite
+from penstock.ducklake.streaming.stream_writer import StreamWriter
 from support.small_sessions import SMALL
 from test_killed_streams import start
 
@@ -60,12 +61,15 @@ if moment == "inside":
             die()
         return made
     commit._write = dying
-start(spark, lake, arrivals, checkpoint, way, write).awaitTermination(120)
+if way in ("write_stream", "format"):  # their batches are Penstock's own calls
+    plain_add = StreamWriter.add
+    StreamWriter.add = lambda self, rows, batch: write(lambda rows, batch: plain_add(self, rows, batch))(rows, batch)
+start(spark, lake, uri, arrivals, checkpoint, way, write).awaitTermination(120)
 """
 
 
-def start(spark, lake, arrivals, checkpoint, way, around):  # type: ignore[no-untyped-def]
-    """A query that writes each file that arrived as a batch, by a way; `around` may do something around a batch."""
+def start(spark, lake, uri, arrivals, checkpoint, way, around):  # type: ignore[no-untyped-def]
+    """A query that writes each file that arrived as a batch, by a way; `around` may do something around one of ours."""
     table, other = lake.table("t"), lake.table("other")
 
     def append(rows: DataFrame, batch: int) -> None:
@@ -84,8 +88,13 @@ def start(spark, lake, arrivals, checkpoint, way, around):  # type: ignore[no-un
     def forgetful(rows: DataFrame, batch: int) -> None:
         table.append(rows)
 
-    put = {"append": append, "merge": merge, "two tables": both, "without memory": forgetful}[way]
     stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(arrivals)
+    if way == "write_stream":
+        return table.write_stream(stream, checkpoint=checkpoint, trigger={"availableNow": True}, maintain=2)
+    if way == "format":
+        writer = stream.writeStream.format("ducklake").option("lake", uri).option("table", "t")
+        return writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    put = {"append": append, "merge": merge, "two tables": both, "without memory": forgetful}[way]
     writer = stream.writeStream.option("checkpointLocation", checkpoint).foreachBatch(around(put))
     return writer.trigger(availableNow=True).start()
 
@@ -95,7 +104,7 @@ def start(spark, lake, arrivals, checkpoint, way, around):  # type: ignore[no-un
 @pytest.mark.parametrize(
     ("way", "moment"),
     [
-        *((way, moment) for way in ("append", "merge", "two tables") for moment in ("before", "inside", "after")),
+        *((way, moment) for way in WAYS for moment in ("before", "inside", "after")),
         ("without memory", "after"),
     ],
 )
@@ -118,7 +127,7 @@ def test_a_killed_stream_goes_on(
             there = reference.value("SELECT count(*) FROM t")
             assert there == (200 if moment == "after" else 100)
             reference.execute(*BETWEEN)
-        finished(start(spark, lake, str(arrivals.folder), checkpoint, way, lambda put: put))
+        finished(start(spark, lake, sqlite_catalog.uri, str(arrivals.folder), checkpoint, way, lambda put: put))
         _check(lake, sqlite_catalog, way)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -226,6 +227,90 @@ def test_a_batch_whose_snapshot_was_expired_fails_whatever_is_asked_of_it(
             run(query, tmp_path / f"{number}", take)
 
 
+def fails_in_batch(stream: DataFrame, checkpoint: Path, number: int) -> list[tuple[Any, ...]]:
+    """The rows of the batches before one at which the driver dies: Spark has noted what it is to give, and no more."""
+    rows: list[tuple[Any, ...]] = []
+
+    def take(batch: DataFrame, found: int) -> None:
+        if found == number:
+            raise ZeroDivisionError
+        rows.extend(tuple(row) for row in batch.collect())
+
+    with pytest.raises(StreamingQueryException, match="ZeroDivisionError"):
+        run(stream, checkpoint, take)
+    return rows
+
+
+LATER = (
+    "DELETE FROM t WHERE id IN (2, 15, 101)",
+    "UPDATE t SET name = 'new' WHERE id IN (1, 16, 100)",
+    "INSERT INTO t SELECT i, 'late' FROM range(300, 330) r(i)",
+)
+REWRITE = "CALL ducklake_rewrite_data_files('lk', delete_threshold => 0)"
+EXPIRE = "CALL ducklake_expire_snapshots('lk', older_than => now())"
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        pytest.param(LATER, marks=pytest.mark.slow),
+        pytest.param((*LATER, REWRITE), marks=pytest.mark.slow),
+        (*LATER[:2], REWRITE, LATER[2]),
+    ],
+)
+def test_a_beginning_that_was_expired_is_passed_over_if_that_is_wanted(
+    shared: Lake, sqlite_catalog: Catalog, tmp_path: Path, between: tuple[str, ...]
+) -> None:
+    """Nothing was given: what the oldest snapshot that is kept shows comes, once, in one batch or another."""
+    table = shared.table("t")
+    assert fails_in_batch(table.read_stream(), tmp_path / "c", 0) == []
+    execute(sqlite_catalog, *between, EXPIRE)
+    with pytest.raises(Exception, match=r"was expired before all of its rows were read.*failOnDataLoss=false"):
+        collected(table.read_stream(), tmp_path / "c")
+    stream = table.read_stream(fail_on_data_loss=False)
+    assert all_rows(collected(stream, tmp_path / "c")) == told(sqlite_catalog, "FROM t")
+    execute(sqlite_catalog, "INSERT INTO t VALUES (400, 'later')")
+    assert collected(stream, tmp_path / "c") == [[(400, "later")]]
+
+
+@pytest.mark.slow
+def test_what_an_expired_snapshot_wrote_anew_comes_again(shared: Lake, sqlite_catalog: Catalog, tmp_path: Path) -> None:
+    """It may have updated these rows, for all that is known: docs/streaming.md says so."""
+    stream = shared.table("t").read_stream(fail_on_data_loss=False)
+    assert len(all_rows(collected(stream, tmp_path / "c"))) == 27
+    execute(sqlite_catalog, "DELETE FROM t WHERE id = 3", REWRITE, "INSERT INTO t VALUES (400, 'later')", EXPIRE)
+    again = all_rows(collected(stream, tmp_path / "c"))
+    assert len(again) > 20
+    assert set(again) <= set(told(sqlite_catalog, "FROM t"))
+
+
+@pytest.mark.parametrize("changes", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_what_is_left_of_an_expired_beginning_is_given_as_the_oldest_kept_snapshot_shows_it(
+    shared: Lake, sqlite_catalog: Catalog, tmp_path: Path, changes: bool
+) -> None:
+    """The first part was given, the second was noted and not given, and the rest was not asked for."""
+    table = shared.table("t")
+
+    def stream() -> DataFrame:
+        return table.read_stream(max_rows_per_trigger=10, fail_on_data_loss=False, changes=changes)
+
+    given = fails_in_batch(stream(), tmp_path / "c", 1)
+    assert 0 < len(given) <= 10
+    ids = ", ".join(str(row[-2]) for row in given)
+    [[last]] = told(sqlite_catalog, f"SELECT max(rowid) FROM t WHERE id IN ({ids})")
+    newest = execute(sqlite_catalog, *LATER[:2], REWRITE, LATER[2], EXPIRE)
+    left = told(sqlite_catalog, f"SELECT id, name FROM t WHERE rowid > {last}")
+    batches = collected(stream(), tmp_path / "c")
+    assert sorted((row[-2:] for row in all_rows(batches)), key=repr) == left
+    assert len(batches) > 2
+    if changes:
+        assert {(row[0], row[2]) for row in all_rows(batches)} == {(newest, "insert")}
+    execute(sqlite_catalog, "INSERT INTO t VALUES (400, 'later')", "UPDATE t SET name = 'newer' WHERE id = 3")
+    more = all_rows(collected(stream(), tmp_path / "c"))
+    assert {row[-2:] for row in more} >= {(400, "later"), (3, "newer")}
+    assert len(more) == (3 if changes else 2)
+
+
 def test_a_query_starts_again_where_a_source_had_nothing_new(
     shared: Lake, sqlite_catalog: Catalog, tmp_path: Path
 ) -> None:
@@ -291,6 +376,44 @@ def test_names_of_tables_are_streams_too(
     assert len(collected(limited, tmp_path / "d")) > 3
     with pytest.raises(Exception, match="has the table's columns, and no changes"):
         spark.readStream.option("changes", "true").table("streamed.t")
+
+
+def test_options_of_a_stream_by_the_format(
+    sqlite_catalog: Catalog, shared: Lake, spark: SparkSession, tmp_path: Path
+) -> None:
+    version = shared.current_snapshot().id + 1
+    last = execute(sqlite_catalog, *MORE)
+    [[time]] = told(sqlite_catalog, f"SELECT snapshot_time FROM lk.snapshots() WHERE snapshot_id = {version + 3}")
+
+    def batches(place: str, **options: object) -> list[list[tuple[Any, ...]]]:
+        reader = spark.readStream.format("ducklake").option("lake", sqlite_catalog.uri).option("table", "t")
+        return collected(reader.options(**options).load(), tmp_path / place)  # type: ignore[arg-type]
+
+    single = batches("a", startingVersion=version, maxSnapshotsPerTrigger=1)
+    assert [len(batch) for batch in single] == [40, 3, 1]
+    feed = f"SELECT id, name FROM ducklake_table_insertions('lk', 'main', 't', {version}, {last})"
+    assert all_rows(single) == told(sqlite_catalog, feed)
+    assert batches("b", starting_timestamp=str(time)) == [[(300, "")]]
+    few = batches("c", startingVersion=version, maxRowsPerTrigger=10, changes="true")
+    assert max(map(len, few[:4])) <= 10
+    assert all_rows(few) == told(sqlite_catalog, f"FROM ducklake_table_changes('lk', 'main', 't', {version}, {last})")
+    execute(sqlite_catalog, EXPIRE)
+    with pytest.raises(Exception, match="failOnDataLoss=false"):
+        batches("d", startingVersion=version)
+    passed = batches("d", startingVersion=version, failOnDataLoss="false")
+    assert {row[0] for row in all_rows(passed)} >= {1, 100, 201, *range(203, 240), 300}
+    for options, complaint in (
+        (
+            {"startingVersion": version, "startingTimestamp": str(time)},
+            "startingVersion or startingTimestamp, not both",
+        ),
+        ({"startingVersion": "soon"}, "the option startingVersion cannot be 'soon'"),
+        ({"maxRowsPerTrigger": 0}, "max_rows_per_trigger cannot be 0"),
+        ({"failOnDataLoss": "perhaps"}, "is true or false"),
+        ({"startingVersion": last + 2}, "does not exist, and the next one is"),
+    ):
+        with pytest.raises(Exception, match=complaint):
+            batches("e", **options)
 
 
 @pytest.mark.slow

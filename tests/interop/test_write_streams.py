@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.query import StreamingQuery
 
 import penstock
 from penstock import Lake
+from penstock.ducklake.streaming import stream_writer
+from penstock.ducklake.streaming.stream_writer import StreamWriter
 from penstock.errors import ConflictError, InvalidError, NotFoundError
 from support.catalogs import Catalog
 from support.streams import NOW, Arrivals, finished, forget_last_batch
@@ -249,8 +252,106 @@ def test_maintenance_keeps_files_few(sqlite_catalog: Catalog, spark: SparkSessio
         assert reference.rows("SELECT count(*), count(DISTINCT id) FROM t") == [(69, 69)]
 
 
+def test_maintenance_that_fails_stops_no_stream_and_is_tried_again(
+    sqlite_catalog: Catalog,
+    spark: SparkSession,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where Penstock says why, as a file is not there, and where Spark fails in its own words."""
+    with penstock.attach(sqlite_catalog.uri, data_path=sqlite_catalog.data_path, spark=spark) as lake:
+        table = lake.create_table("t", SCHEMA)
+        writer = StreamWriter(lake._attachment, lambda: table.info, table.append, "s", maintain=1)
+
+        def add(batch: int) -> list[str]:
+            caplog.clear()
+            rows = spark.range(batch * 50, batch * 50 + 50, numPartitions=1).selectExpr("id", "'x' AS name")
+            writer.add(rows, batch)
+            return [record.getMessage() for record in caplog.records if record.name == "penstock"]
+
+        assert add(0) == []
+        [file] = Path(sqlite_catalog.data_path).rglob("*.parquet")
+        kept = file.rename(tmp_path / "kept.parquet")
+        [missing] = add(1)
+        assert file.name in missing
+        kept.rename(file)
+        with monkeypatch.context() as patch:
+            patch.setattr(stream_writer, "expire_snapshots", lambda *_: spark.sql("SELECT raise_error('no')").collect())
+            [failed] = add(2)
+        assert "USER_RAISED_EXCEPTION" in failed
+        for told in (missing, failed):
+            assert "is tried again later" in told
+            assert told.isprintable()
+        assert table.files().count() == 3
+        assert add(3) == []
+        assert table.files().count() == 1
+    with sqlite_catalog.reference() as reference:
+        assert reference.rows("SELECT count(*), count(DISTINCT id) FROM t") == [(200, 200)]
+
+
+@pytest.mark.parametrize("way", ["append", pytest.param("merge", marks=pytest.mark.slow), "format"])
+def test_small_batches_make_no_files(
+    sqlite_catalog: Catalog, shared: Lake, arrivals: Arrivals, tmp_path: Path, way: str
+) -> None:
+    table, place = shared.table("t"), str(tmp_path / "c")
+    for batch in range(2):
+        arrivals.arrive((batch, "small"), (batch + 10, None))
+    stream = arrivals.stream()
+    if way == "format":
+        writer = stream.writeStream.format("ducklake").option("lake", sqlite_catalog.uri).option("table", "t")
+        finished(writer.option("checkpointLocation", place).trigger(availableNow=True).start())
+    elif way == "merge":
+        finished(
+            table.write_stream(
+                stream, checkpoint=place, on="id", merge=lambda m: m.when_not_matched_insert(), trigger=NOW
+            )
+        )
+    else:
+        finished(table.write_stream(stream, checkpoint=place, trigger=NOW))
+    assert table.files().count() == 0
+    assert not list(Path(sqlite_catalog.data_path).rglob("*.parquet"))
+    with sqlite_catalog.reference() as reference:
+        assert reference.rows("SELECT * FROM t ORDER BY id") == [(0, "small"), (1, "small"), (10, None), (11, None)]
+        assert reference.value("SELECT count(*) FROM __ducklake_metadata_lk.ducklake_data_file") == 0
+
+
+@pytest.mark.parametrize("by_format", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_queries_that_go_on_in_their_own_time_start_again(
+    sqlite_catalog: Catalog, shared: Lake, spark: SparkSession, tmp_path: Path, by_format: bool
+) -> None:
+    """From table to table with the trigger processingTime, as services have it."""
+    table, copy, trigger = shared.table("t"), shared.create_table("copy", SCHEMA), {"processingTime": "0 seconds"}
+
+    def start() -> StreamingQuery:
+        if not by_format:
+            return copy.write_stream(table.read_stream(), checkpoint=f"{tmp_path}/c", trigger=trigger)
+        reader = spark.readStream.format("ducklake").option("lake", sqlite_catalog.uri).option("table", "t")
+        writer = reader.load().writeStream.format("ducklake").option("lake", sqlite_catalog.uri)
+        writer = writer.option("table", "copy").option("checkpointLocation", f"{tmp_path}/c")
+        return writer.trigger(processingTime="0 seconds").start()
+
+    wanted: list[tuple[int, str]] = []
+    for turn in range(2):
+        query = start()
+        try:
+            for number in range(2):
+                row = (turn * 10 + number, f"{turn}")
+                table.append([row])
+                query.processAllAvailable()
+                wanted.append(row)
+                assert sorted(tuple(found) for found in copy.read().collect()) == wanted
+        finally:
+            query.stop()
+        assert query.exception() is None
+        with sqlite_catalog.reference() as reference:
+            assert reference.rows("FROM copy ORDER BY id") == wanted
+            wanted.append((turn * 10 + 5, "DuckDB's"))
+            reference.execute(f"INSERT INTO t VALUES ({turn * 10 + 5}, 'DuckDB''s')")
+
+
 def test_what_cannot_be_streamed_is_refused(
-    shared: Lake, arrivals: Arrivals, spark: SparkSession, tmp_path: Path
+    sqlite_catalog: Catalog, shared: Lake, arrivals: Arrivals, spark: SparkSession, tmp_path: Path
 ) -> None:
     lake, table, place, before = shared, shared.table("t"), str(tmp_path / "c"), shared.current_snapshot().id
 
@@ -258,6 +359,9 @@ def test_what_cannot_be_streamed_is_refused(
         return merge.when_matched_update()
 
     stream = arrivals.stream()
+    by_format = stream.writeStream.format("ducklake").option("lake", sqlite_catalog.uri).option("table", "t")
+    with pytest.raises(InvalidError, match="partitionBy cannot change how it is partitioned: leave it out"):
+        by_format.option("checkpointLocation", place).partitionBy("name").start()
     for arguments, complaint in (
         ({"maintain": 0}, "maintain cannot be 0"),
         ({"name": ""}, "is no name of a stream"),
@@ -265,6 +369,7 @@ def test_what_cannot_be_streamed_is_refused(
         ({"on": "id"}, "takes both"),
         ({"output_mode": "update"}, "give merge and on"),
         ({"output_mode": "sideways"}, "is none of append, update, complete"),
+        ({"merge": merged, "on": "id", "output_mode": "complete"}, "a merge would leave those"),
     ):
         with pytest.raises(InvalidError, match=complaint):
             table.write_stream(stream, checkpoint=place, **arguments)  # type: ignore[arg-type]

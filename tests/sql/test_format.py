@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,12 @@ def test_time_travel(place: Catalog, spark: SparkSession) -> None:
         assert reader(spark, place).option("versionAsOf", version).load().count() == count
     [[time]] = duckdb_rows(place, "SELECT snapshot_time FROM lk.snapshots() WHERE snapshot_id = 3")
     assert reader(spark, place).option("timestamp", str(time)).load().count() == counts[3]
+    for option in ("version 3", "versionAsOf '3'", f"timestamp '{time}'", f"timestampAsOf '{time}'"):
+        spark.sql(f"CREATE TEMP VIEW then USING ducklake OPTIONS (lake '{place.uri}', table 't', {option})")
+        try:
+            assert spark.sql("SELECT count(*) FROM then").collect() == [(counts[3],)]
+        finally:
+            spark.catalog.dropTempView("then")
     for options, complaint in (
         ({"version": "99"}, "snapshot 99 does not exist"),
         ({"version": "x"}, "is no snapshot's number"),
@@ -66,6 +73,30 @@ def test_time_travel(place: Catalog, spark: SparkSession) -> None:
     ):
         with pytest.raises(penstock.PenstockError, match=complaint):
             reader(spark, place).options(**options).load()
+
+
+def test_nanoseconds_as_for_other_reads(place: Catalog, spark: SparkSession) -> None:
+    with place.reference() as reference:
+        reference.execute(
+            "CREATE TABLE moments (id INTEGER, moment TIMESTAMP_NS)",
+            "INSERT INTO moments VALUES (1, TIMESTAMP_NS '2024-01-02 03:04:05.123456789'), (2, NULL)",
+        )
+        exact = reference.rows("SELECT epoch_ns(moment) FROM moments ORDER BY id")
+    moments = reader(spark, place, "moments")
+    with pytest.warns(UserWarning, match="lose their nanoseconds"):
+        moments.load().collect()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cut = moments.option("nanoseconds", "truncate").load()
+        assert [(row.moment and row.moment.microsecond) for row in cut.orderBy("id").collect()] == [123456, None]
+        long = moments.option("nanoseconds", "long").load()
+        assert dict(long.dtypes)["moment"] == "bigint"
+        assert long.orderBy("id").select("moment").collect() == exact
+        assert long.where(f"moment = {exact[0][0]}").count() == 1
+        assert long.where("moment IS NULL").selectExpr("max(id)").collect() == [(2,)]
+        assert long.selectExpr("max(moment)").collect() == [exact[0]]
+    with pytest.raises(InvalidError, match="it is truncate or long"):
+        moments.option("nanoseconds", "some").load()
 
 
 def test_a_temporary_view_shows_what_is_newest(place: Catalog, spark: SparkSession) -> None:

@@ -271,8 +271,8 @@ class Table(TableLinks):
             merge: Gives a merge its clauses: each batch is merged, as `Table.merge` does, and not appended.
             on: What the rows of a merge match by, as for `Table.merge`.
             by_name: As for `append`.
-            output_mode: Spark's: "append"; with "complete", each batch takes the place of all rows; "update" goes with
-                a merge.
+            output_mode: Spark's: "append"; with "complete", each batch takes the place of all rows, without a merge;
+                "update" goes with a merge.
             trigger: When batches run, as `DataStreamWriter.trigger` takes it: `{"availableNow": True}`,
                 `{"processingTime": "10 seconds"}`.
             maintain: After so many batches each, the table is maintained as `Lake.checkpoint` does it, in the stream's
@@ -292,6 +292,11 @@ class Table(TableLinks):
             raise InvalidError(f"output_mode {output_mode!r} is none of append, update, complete")
         if output_mode == "update" and merge is None:
             raise InvalidError('output_mode="update" gives rows again that have changed: give merge and on for them')
+        if output_mode == "complete" and merge is not None:
+            raise InvalidError(
+                'output_mode="complete" takes the place of all rows, and a merge would leave those that match nothing: '
+                'leave merge and on out, or take output_mode="update", which gives a merge the rows that have changed'
+            )
         if merge is not None and on is not None:
             clauses, matched = merge, on
             writer = self._stream_writer(lambda rows: clauses(self.merge(rows, matched)).execute(), name, maintain)

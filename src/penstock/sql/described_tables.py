@@ -26,6 +26,7 @@ from penstock.spark.versions import session_time_zone
 from penstock.sql.column_texts import string_literal, type_text
 
 PROVIDER = "ducklake"
+NANOSECONDS = "nanoseconds"  # in a handle: how a read wants columns of type timestamp_ns
 OPTION_PREFIX = "ducklake."
 SORTED_BY = "ducklake.sorted_by"
 COMMENT = "comment"
@@ -42,7 +43,7 @@ def described(attachment: Attachment, shown: Shown, info: TableInfo, handle: Map
         comments = objects.column_comments(shown.database, shown.at, info.id)
         spec = objects.current_partition_spec(shown.database, shown.at, info.id)
         properties = _properties(attachment, shown, info)
-    schema = shown_schema(columns, Reading())
+    schema = shown_schema(columns, Reading(handle.get(NANOSECONDS) == "long"))
     zone = session_time_zone(attachment.spark) if any(map(has_default, columns)) else ""
     fields = [_field(f, c, comments.get(c.id), zone) for f, c in zip(schema, columns, strict=True)]
     return json.dumps(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast, get_args
 
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog.location import secrets_in
 from penstock.ducklake.model.attach_parameters import ATTACH_PARAMETERS, flag
+from penstock.ducklake.readable_table import Nanoseconds
 from penstock.ducklake.streaming.stream_definitions import INITIAL, define_stream
 from penstock.ducklake.streaming.table_stream import StreamDefinition
 from penstock.errors import InvalidError
@@ -20,7 +21,7 @@ DEFINITION = "definition"  # of a stream that Python has defined: what LakeSourc
 Use = Literal["read", "write", "stream", "sink"]
 # What each use takes besides the lake and how it is attached; names go without regard to case and underscores.
 _OPTIONS: dict[Use, tuple[str, ...]] = {
-    "read": ("version", "timestamp", "versionAsOf", "timestampAsOf"),
+    "read": ("version", "timestamp", "versionAsOf", "timestampAsOf", "nanoseconds"),
     "write": ("distribution",),
     "stream": (
         "startingVersion", "startingTimestamp", "changes", "maxSnapshotsPerTrigger", "maxRowsPerTrigger",
@@ -98,11 +99,12 @@ class FormatOptions:
         return flag(name, self.get(name), otherwise)
 
 
-def _nanoseconds(options: FormatOptions) -> bool:
+def nanoseconds(options: FormatOptions) -> Nanoseconds | None:
+    """How columns of type timestamp_ns are shown."""
     chosen = options.get("nanoseconds")
-    if chosen not in (None, "truncate", "long"):
+    if chosen not in (None, *get_args(Nanoseconds)):
         raise InvalidError(f"the option nanoseconds cannot be {chosen!r}; it is truncate or long")
-    return chosen == "long"
+    return cast(Nanoseconds | None, chosen)
 
 
 def stream_definition(attachment: Attachment, schema: str, name: str, options: FormatOptions) -> StreamDefinition:
@@ -119,5 +121,5 @@ def stream_definition(attachment: Attachment, schema: str, name: str, options: F
         max_snapshots_per_trigger=options.number("maxSnapshotsPerTrigger"),
         max_rows_per_trigger=options.number("maxRowsPerTrigger"),
         fail_on_data_loss=options.flag("failOnDataLoss", True),
-        nanoseconds=_nanoseconds(options),
+        nanoseconds=nanoseconds(options) == "long",
     )

@@ -19,7 +19,7 @@ from penstock.spark.connect.sessions import refuse_on_connect
 from penstock.spark.schemas import nullable
 from penstock.spark.write_job import Distribution
 from penstock.sql.bridge import Answers, load_classes, sql_class
-from penstock.sql.format_options import DEFINITION, PARTITIONS, FormatOptions, stream_definition
+from penstock.sql.format_options import DEFINITION, PARTITIONS, FormatOptions, nanoseconds, stream_definition
 from penstock.sql.registration import Door, door_to
 from penstock.sql.shown_objects import ShownObjects, find_info
 from penstock.sql.streams import FORMAT
@@ -45,7 +45,8 @@ class FormatAnswers:
         if version is not None and time is not None:
             raise InvalidError("give a version or a timestamp, not both")
         at = attachment.snapshot_at(timestamp=time).id if time is not None else version
-        about = ShownObjects(attachment, door.evolving).table(schema, name, None if at is None else str(at), None)
+        objects = ShownObjects(attachment, door.evolving, nanoseconds(options))
+        about = objects.table(schema, name, None if at is None else str(at), None)
         if about is None:
             raise NotFoundError(
                 f"table {schema}.{name} does not exist in {attachment!r}; lake.tables() lists those that do"
@@ -59,24 +60,19 @@ class FormatAnswers:
         """What DataFrameWriter.save does: columns go by name, and a table that is not there is made."""
         options = FormatOptions.of("write", text)
         distribution = _distribution(options)  # before a lake is made
-        partitions: list[str] = json.loads(options.given[PARTITIONS])
         lake, door = self._found(options, create=True)
         frame = pinned_frame(lake, door.id, jframe)
         shown = lake._attachment.shown()
         if find_info(shown, *parse_table_name(options.table)) is None:
             with nullcontext() if lake._attachment.in_transaction else lake.transaction():
-                made = lake.create_table(options.table, nullable(frame.schema), partitioned_by=partitions)
+                made = lake.create_table(options.table, nullable(frame.schema), partitioned_by=_partitions(options))
                 made.append(frame, distribution=distribution)
             return
         if mode == "ErrorIfExists":
             raise AlreadyExistsError(
                 f'table {options.table} is there already; mode("append") adds rows, mode("overwrite") replaces them'
             )
-        if partitions:
-            raise InvalidError(
-                f"table {options.table} is there already, and partitionBy cannot change how it is partitioned: leave "
-                "it out, or call Table.set_partitioned_by before"
-            )
+        _refuse_partitions(options)
         if mode != "Ignore":
             put = lake.table(options.table).append if mode == "Append" else lake.table(options.table).overwrite
             put(frame, by_name=True, distribution=distribution)
@@ -103,6 +99,7 @@ class FormatAnswers:
         lake._attachment.check_writable()
         table = lake.table(options.table)
         table.info  # noqa: B018 - raises where it is not there
+        _refuse_partitions(options)
         writer = StreamWriter(
             lake._attachment, lambda: table.info, _put(table, mode), options.get("stream"), options.number("maintain")
         )
@@ -111,6 +108,20 @@ class FormatAnswers:
     def _found(self, options: FormatOptions, *, create: bool = False) -> tuple[DuckLake, Door]:
         lake = self._open(options.lake, options.attach, create)
         return lake, door_to(lake)
+
+
+def _partitions(options: FormatOptions) -> list[str]:
+    columns: list[str] = json.loads(options.given[PARTITIONS])
+    return columns
+
+
+def _refuse_partitions(options: FormatOptions) -> None:
+    """Raise an InvalidError where partitionBy was called for a table that is there."""
+    if _partitions(options):
+        raise InvalidError(
+            f"table {options.table} is there already, and partitionBy cannot change how it is partitioned: leave "
+            "it out, or call Table.set_partitioned_by before"
+        )
 
 
 def _distribution(options: FormatOptions) -> Distribution:

@@ -11,9 +11,10 @@ from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog import objects
 from penstock.ducklake.catalog.objects import same_name
 from penstock.ducklake.model.objects import Schema, TableInfo
+from penstock.ducklake.readable_table import Nanoseconds
 from penstock.ducklake.transaction import Shown
 from penstock.errors import InvalidError, NotFoundError
-from penstock.sql.described_tables import described
+from penstock.sql.described_tables import NANOSECONDS, described
 from penstock.sql.evolving_tables import EvolvingTables
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -21,10 +22,12 @@ _looks = count()  # a transaction's tables may differ each time that they are lo
 
 
 class ShownObjects:
-    """Questions of LakeCatalog that change nothing."""
+    """Questions of LakeCatalog that change nothing. `nanoseconds` are as for `Table.read`."""
 
-    def __init__(self, attachment: Attachment, evolving: EvolvingTables) -> None:
-        self._attachment, self._evolving = attachment, evolving
+    def __init__(
+        self, attachment: Attachment, evolving: EvolvingTables, nanoseconds: Nanoseconds | None = None
+    ) -> None:
+        self._attachment, self._evolving, self._nanoseconds = attachment, evolving, nanoseconds
 
     def schemas(self) -> str:
         """The names of all schemas."""
@@ -61,6 +64,8 @@ class ShownObjects:
             return None
         looked = str(shown.at.version) if shown.database is self._attachment.catalog.database else self._look()
         handle: dict[str, Any] = {"schema": info.schema.name, "name": info.name, "at": at, "seen": looked, **more}
+        if self._nanoseconds is not None:
+            handle[NANOSECONDS] = self._nanoseconds
         return described(self._attachment, shown, info, handle, looked)
 
     def _look(self) -> str:

@@ -27,6 +27,7 @@ from penstock.errors import InvalidError, UnsupportedError
 from penstock.spark.jvm import frame_of_plan, query_execution
 from penstock.spark.write_job import Distribution
 from penstock.sql.bridge import items_of, sql_class
+from penstock.sql.described_tables import NANOSECONDS
 from penstock.sql.evolving_tables import EvolvingTables
 from penstock.sql.shown_objects import moment_of
 from penstock.sql.table_definitions import TableDefinitions
@@ -57,9 +58,11 @@ class TableRows:
 
     def rows(self, handle: str, pin: str, row_ids: bool) -> Any:
         """The analyzed plan of a table's rows."""
-        at = json.loads(handle)["at"]
+        found = json.loads(handle)
+        at, nanoseconds = found["at"], found.get(NANOSECONDS)
         version = json.loads(pin)["version"] if at is None else at
-        return query_execution(self._table(handle).read(version=version, row_ids=row_ids)).analyzed()
+        frame = self._table(handle).read(version=version, row_ids=row_ids, nanoseconds=nanoseconds)
+        return query_execution(frame).analyzed()
 
     def statistics(self, handle: str) -> str:
         """The size of a table: its rows, and the bytes of its files."""

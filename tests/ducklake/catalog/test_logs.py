@@ -15,9 +15,11 @@ from penstock import Lake
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog.commits import commit as commits
 from penstock.ducklake.catalog.commits.commit import RetryPolicy
+from penstock.ducklake.catalog.commits.staged_schemas import set_tag
 from penstock.ducklake.catalog.databases import ConnectOptions, Database, connect, statement_log
 from penstock.ducklake.catalog.databases.base import CommitInDoubtError
 from penstock.ducklake.catalog.location import Location, parse_location
+from penstock.ducklake.streaming import written_once
 from penstock.errors import CatalogError
 from penstock.storage import commit_log
 from support.catalogs import Catalog, MySQLCatalog, PostgresCatalog
@@ -203,6 +205,36 @@ def test_each_retry_says_why_and_how_long_it_waits(
         assert record.levelno == logging.INFO
         assert f"attempt {one['attempt']} to commit follows in {one['wait_ms']:.0f} ms" in record.getMessage()
     assert vars(commit)["snapshot"] == 2
+
+
+def test_a_batch_of_a_stream_that_is_written_again_is_logged(
+    sqlite_catalog: Catalog, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer alters the table while a batch is on its way."""
+    monkeypatch.setattr(written_once, "running_query", lambda _: None)  # it asks Spark
+    tried: list[int] = []
+    with Writer(sqlite_catalog.uri, sqlite_catalog.data_path) as writer:
+        writer.create_table("t")
+        attachment = Attachment(writer.catalog, None, retries=RetryPolicy(5, 10, 3))  # type: ignore[arg-type]
+
+        def write() -> None:
+            tried.append(1)
+            with attachment.statement() as transaction:
+                writer.stage_file(transaction, "t", 1)
+            if len(tried) < 3:
+                with Writer(sqlite_catalog.uri, sqlite_catalog.data_path) as other, other.transaction() as altering:
+                    set_tag(altering.staging, other.table(altering, "t").id, "comment", "altered")
+                    altering.staging.log("altered_table", other.table(altering, "t").id)
+
+        with caplog.at_level(logging.INFO, "penstock.commit"):
+            assert written_once.write_batch(attachment, "o\nrders", 7, write)
+        location = str(writer.catalog.database.location)
+    told = [vars(record) for record in records(caplog, "penstock.commit") if hasattr(record, "attempt")]
+    assert [(one["catalog"], one["attempt"], one["wait_ms"]) for one in told] == [(location, 2, 10), (location, 3, 30)]
+    for one in told:
+        assert one["reason"].startswith("batch 7 of stream o\nrders is written again: ")
+        assert "altered" in one["reason"]
+    assert all(record.getMessage().isprintable() for record in records(caplog, "penstock.commit"))
 
 
 def test_a_commit_whose_answer_was_lost_is_logged(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
@@ -102,6 +102,15 @@ def test_without_limits_what_is_left_of_a_snapshot_goes_with_the_next_ones() -> 
     end = next_offset(start, [5, 9], lambda *_: (), NO_LIMITS)
     assert end == Offset(TABLE, 9)
     assert list(pieces(start, end)) == [Piece(3, 3, 10, None, True), Piece(4, 9)]
+
+
+def test_what_is_left_of_a_beginning_may_be_of_a_later_snapshot() -> None:
+    start, moved = Offset(TABLE, 3, row=10, initial=True), Offset(TABLE, 8, row=10, initial=True)
+    part = next_offset(moved, (), lambda *_: [RowSpan(0, 29, 30)], Limits(rows=5))
+    assert list(pieces(start, part)) == [Piece(8, 8, 10, 15, True)]
+    rest = next_offset(replace(part, snapshot=9), (), lambda *_: [RowSpan(0, 29, 30)], NO_LIMITS)
+    assert list(pieces(part, rest)) == [Piece(9, 9, 15, None, True)]
+    assert list(pieces(rest, Offset(TABLE, 11))) == [Piece(10, 11)]
 
 
 @pytest.mark.parametrize(

@@ -52,9 +52,9 @@ def latest_snapshot(database: Database, known: Snapshot | None = None) -> Snapsh
     return _snapshot(database, rows[0])
 
 
-def oldest_snapshot(database: Database) -> int:
-    """The number of the oldest snapshot that is kept."""
-    number: int = database.value("SELECT min(snapshot_id) FROM ducklake_snapshot")
+def oldest_snapshot(database: Database, since: int = 0) -> int:
+    """The number of the oldest snapshot that is kept, of those from a number on."""
+    number: int = database.value("SELECT min(snapshot_id) FROM ducklake_snapshot WHERE snapshot_id >= ?", [since])
     return number
 
 

@@ -67,9 +67,10 @@ def pieces(start: Offset, end: Offset) -> Iterator[Piece]:
     """What lies between two offsets, in order and without an overlap.
 
     The start of a stream that begins with the table as it is, is an initial offset before the first row: see `before`.
+    Where that snapshot was expired on the way, the rest is of a later one, which is initial too.
     """
-    if start.row is not None and start.snapshot == end.snapshot:
-        yield Piece(start.snapshot, start.snapshot, start.row, end.row, start.initial)
+    if start.row is not None and (start.snapshot == end.snapshot or end.initial):
+        yield Piece(end.snapshot, end.snapshot, start.row, end.row, start.initial)
         return
     if start.row is not None:
         yield Piece(start.snapshot, start.snapshot, start.row, None, start.initial)

@@ -19,6 +19,7 @@ from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.streaming.written_once import running_query, write_batch
 from penstock.errors import InvalidError, PenstockError
 from penstock.spark.connect.sessions import refuse_on_connect
+from penstock.texts import one_line
 
 OutputMode = Literal["append", "update", "complete"]
 Write = Callable[[DataFrame], object]
@@ -85,5 +86,6 @@ class StreamWriter:
             compacted_tables.rewrite_data_files(attachment, tables)
             compacted_tables.merge_adjacent_files(attachment, tables)
             cleanup_old_files(attachment, None, False, False)
-        except PenstockError as error:
-            _log.warning("the maintenance of a stream's table failed, and is tried again later: %s", error)
+        except Exception as error:  # Spark's own too, whatever they are
+            told = one_line(str(error) if isinstance(error, PenstockError) else f"{type(error).__name__}: {error}")
+            _log.warning("the maintenance of a stream's table failed, and is tried again later: %s", told)

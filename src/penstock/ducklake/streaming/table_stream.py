@@ -22,11 +22,11 @@ from penstock.ducklake.catalog.row_history import (
     present_snapshots,
     shown_spans,
 )
-from penstock.ducklake.catalog.snapshots import find_snapshot
+from penstock.ducklake.catalog.snapshots import find_snapshot, oldest_snapshot
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.catalog.visible_files import RowIdSpan
 from penstock.ducklake.model.objects import TableInfo
-from penstock.ducklake.reading.change_feed import ChangeFeed
+from penstock.ducklake.reading.change_feed import ChangeFeed, Feed
 from penstock.ducklake.reading.column_layout import shown_schema
 from penstock.ducklake.reading.row_conversion import Reading
 from penstock.ducklake.reading.table_scan import TableScan, table_scan
@@ -41,6 +41,7 @@ from penstock.spark.workers import map_in_workers
 FEED_COLUMNS = ("snapshot_id", "rowid", "change_type")
 _FAR_BEHIND = 100  # snapshots that changed nothing here, after which a stream notes that it has passed them
 _OWN = "_penstock_"  # and the place of a column, while a table's own may have the same names as the feed's
+_OTHER = "_penstock_other_"
 
 
 @dataclass(frozen=True)
@@ -125,13 +126,31 @@ class TableStream:
         with self._lock, self._database.consistent():
             newest = self._until if self._until is not None else self._attachment.current_snapshot().id
             begin = self._first(newest) if start is None else self._offset(start)
+            if self._is_lost(begin):
+                return self._moved(begin, unlimited).json
             self._look_at(begin.snapshot, newest)
             changed = [s for s, is_changed in self._known.items() if is_changed and begin.snapshot < s <= newest]
-            limits = NO_LIMITS if unlimited else self._options.limits
-            end = next_offset(begin, sorted(changed), self._spans, limits)
+            end = next_offset(begin, sorted(changed), self._spans, self._limits(unlimited))
             if end == begin and newest - begin.snapshot >= _FAR_BEHIND:
                 end = Offset(self._table.id, newest)
         return None if start is None and end == begin else end.json
+
+    def _limits(self, unlimited: bool) -> Limits:
+        return NO_LIMITS if unlimited else self._options.limits
+
+    def _is_lost(self, begin: Offset) -> bool:
+        """Whether rows of the beginning are still to be given, and nobody can read it any more."""
+        is_begun = begin.initial and begin.row is not None and not self._options.fail_on_data_loss
+        return is_begun and find_snapshot(self._database, begin.snapshot) is None
+
+    def _moved(self, begin: Offset, unlimited: bool) -> Offset:
+        """The end of a batch that goes on with the whole table as the oldest snapshot shows it that is kept.
+
+        Row ids stay, and new rows have greater ones: none comes that was given before.
+        """
+        kept = replace(begin, snapshot=oldest_snapshot(self._database, begin.snapshot))
+        self._check_table(kept.snapshot)
+        return next_offset(kept, (), self._spans, self._limits(unlimited))
 
     def batch(self, start: str | None, end: str) -> DataFrame:
         """The rows after one offset and up to another."""
@@ -214,12 +233,16 @@ class TableStream:
         return [RowSpan(*span) for span in found]
 
     def _rows(self, piece: Piece) -> DataFrame:
-        if piece.initial and not piece.is_bounded and not self._options.changes:
-            scan = self._initial_scan(piece)
+        lost = piece.initial and find_snapshot(self._database, piece.last) is None
+        if piece.initial and not piece.is_bounded and not lost and not self._options.changes:
+            scan = self._scan(piece.last)
             return scan.frame(scan.contents())
-        frame = self._initial(piece) if piece.initial else self._changes(piece)
+        if not piece.initial:
+            frame = self._changes(piece)
+        else:
+            frame = self._initial_from_kept(piece) if lost else self._initial(piece)
         names = frame.columns
-        frame = frame.toDF(*(f"{_OWN}{place}" for place in range(len(names))))
+        frame = _unnamed(frame, _OWN)
         row_id = F.col(f"{_OWN}1")
         if piece.is_bounded and piece.after is not None:
             frame = frame.where(row_id > piece.after)
@@ -237,17 +260,27 @@ class TableStream:
         after = BEFORE_ALL_ROWS if piece.after is None else piece.after
         return replace(scan, scope=replace(scan.scope, row_ids=RowIdSpan(after, piece.until, counted)))
 
-    def _initial_scan(self, piece: Piece) -> TableScan:
-        if find_snapshot(self._database, piece.last) is None:
+    def _initial_from_kept(self, piece: Piece) -> DataFrame:
+        """What is left of a beginning that was expired: its rows in the oldest snapshot that is kept.
+
+        That has rows of later snapshots too. Where the batches that follow give these, they are left out here.
+        """
+        if self._options.fail_on_data_loss:
             raise StaleReadError(
                 f"snapshot {piece.last}, which the stream of {self._table.full_name} begins with, was expired before "
-                "all of its rows were read; start anew with a new checkpoint"
+                "all of its rows were read; start anew with a new checkpoint, or go on with what the oldest snapshot "
+                "shows that is kept, with failOnDataLoss=false (fail_on_data_loss=False)"
             )
-        return self._limited(self._scan(piece.last), piece)
+        kept = oldest_snapshot(self._database, piece.last)
+        frame = self._initial(replace(piece, first=kept, last=kept))
+        if piece.until is not None:
+            return frame  # the batch that follows goes on with a whole table too: see `_moved`
+        rows, later = _unnamed(frame, _OWN), _unnamed(self._feed("insertions", Piece(piece.last + 1, kept)), _OTHER)
+        return rows.join(later, F.col(f"{_OWN}1") == F.col(f"{_OTHER}1"), "left_anti").toDF(*frame.columns)
 
     def _initial(self, piece: Piece) -> DataFrame:
         """The whole table, as the feed would tell of it."""
-        scan = replace(self._initial_scan(piece), row_ids=True)
+        scan = replace(self._limited(self._scan(piece.last), piece), row_ids=True)
         frame = scan.frame(scan.contents())
         names = frame.columns[:-1]
         unique = frame.toDF(*(f"{_OWN}{place}" for place in range(len(names))), f"{_OWN}row")
@@ -257,6 +290,9 @@ class TableStream:
         return shown.toDF(*FEED_COLUMNS[: len(told)], *names)
 
     def _changes(self, piece: Piece) -> DataFrame:
+        return self._feed("changes" if self._options.changes else "insertions", piece)
+
+    def _feed(self, feed: Feed, piece: Piece) -> DataFrame:
         database = self._database
         there = present_snapshots(database, piece.first, piece.last)
         lost = _gaps(piece.first, piece.last, {*there, *(s for s, changed in self._known.items() if not changed)})
@@ -264,7 +300,7 @@ class TableStream:
         scan = self._limited(self._scan(piece.last), piece)
         needed = tuple(number for number in (piece.first, piece.last) if number in there)
         span = snapshot_span(database, self._table.id, piece.first, piece.last, needed)
-        return ChangeFeed.of("changes" if self._options.changes else "insertions", scan, span).frame()
+        return ChangeFeed.of(feed, scan, span).frame()
 
     def _scan(self, snapshot: int) -> TableScan:
         database, shown = self._database, self._shown
@@ -274,6 +310,10 @@ class TableStream:
         at = Shown(database, At(snapshot), self._attachment.catalog.data_path)
         nanoseconds = self._options.nanoseconds
         return table_scan(self._attachment, at, self._table, nanoseconds=nanoseconds, columns=shown.columns)
+
+
+def _unnamed(frame: DataFrame, prefix: str) -> DataFrame:
+    return frame.toDF(*(f"{prefix}{place}" for place in range(len(frame.columns))))
 
 
 @dataclass(frozen=True)

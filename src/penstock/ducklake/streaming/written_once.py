@@ -25,6 +25,7 @@ from penstock.ducklake.catalog.objects import tables
 from penstock.ducklake.model.snapshots import Snapshot
 from penstock.errors import ConflictError, InvalidError, NotFoundError
 from penstock.spark.connect.sessions import is_connect
+from penstock.storage.commit_log import log_retry
 
 _QUERY_ID = "sql.streaming.queryId"  # Spark sets it for the thread of a stream: the id in its checkpoint
 
@@ -83,7 +84,7 @@ def running_query(attachment: Attachment) -> str | None:
 
 def write_batch(attachment: Attachment, stream: str, batch: int, write: Callable[[], object]) -> bool:
     """Write a batch once, again where another writer was in the way. Returns False where the lake had it."""
-    waits = attachment.retries.waits()
+    waits = enumerate(attachment.retries.waits(), start=2)
     while True:
         try:
             with written_once(attachment, stream, batch) as found:
@@ -91,9 +92,12 @@ def write_batch(attachment: Attachment, stream: str, batch: int, write: Callable
                     write()
             return found.is_new
         except ConflictError as error:
-            wait = None if isinstance(error, StreamTakenError) else next(waits, None)
-            if wait is None:
+            following = None if isinstance(error, StreamTakenError) else next(waits, None)
+            if following is None:
                 raise
+            attempt, wait = following
+            reason = f"batch {batch} of stream {stream} is written again: {error}"
+            log_retry(str(attachment.catalog.database.location), reason, attempt, wait * 1000)
         sleep(wait)
 
 

@@ -36,6 +36,7 @@ import scala.collection.immutable.Seq;
 public class LakeFormat
     implements DataSourceRegister, TableProvider, CreatableRelationProvider, StreamSourceProvider, StreamSinkProvider {
   public static final String FORMAT = "format"; // in the place of a lake's id: who answers for the format itself
+  private static final String PARTITIONS = "__partition_columns";
 
   public String shortName() { return "ducklake"; }
 
@@ -128,6 +129,9 @@ public class LakeFormat
 
   public Sink createSink(
       SQLContext context, scala.collection.immutable.Map parameters, Seq partitionColumns, OutputMode mode) {
-    return new LakeSink(Lakes.map(answer("sink", options(parameters), new Object[] {mode.toString()})));
+    Map given = new HashMap(options(parameters));
+    Object columns = scala.jdk.javaapi.CollectionConverters.asJava((scala.collection.Seq) partitionColumns);
+    given.put(PARTITIONS, Lakes.json(columns)); // where Spark puts those of a batch itself
+    return new LakeSink(Lakes.map(answer("sink", given, new Object[] {mode.toString()})));
   }
 }
