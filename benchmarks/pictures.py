@@ -39,6 +39,9 @@ PICTURES = (
         "Beside Iceberg and Delta",
         {"Penstock": "Penstock", "Iceberg": "Iceberg", "Delta": "Delta (an earlier run)"},
     ),
+    Picture("benchmarks-tpch", "TPC-H", {"lake": "Penstock", "files": "spark.read.parquet"}),
+    Picture("benchmarks-streams", "Streams", {"Penstock": "Penstock", "other": "Spark's Parquet, delta-spark"}),
+    Picture("benchmarks-s3", "S3", {"Penstock": "Penstock", "other": "spark.read.parquet, write.parquet"}),
 )
 
 

@@ -22,8 +22,7 @@ from pyspark.sql import SparkSession
 
 import penstock
 import penstock.delta
-from support.documents import BLOCK, ROOT, RUN, Document
-from support.processes import environment
+from support.documents import BLOCK, ROOT, RUN, Document, with_penstock
 
 pytestmark = pytest.mark.takes(90)
 ORDERS = "id BIGINT, region STRING, ts TIMESTAMP_NTZ, total DECIMAL(12,2)"
@@ -133,15 +132,21 @@ def test_documents_that_have_a_lake(spark: SparkSession, path: str) -> None:
 
 
 class Page(Document):
-    """A document whose code serves a page, until it is interrupted."""
+    """A document whose code and commands serve a page, until they are interrupted."""
 
     def run_python(self, code: str) -> None:
         imports = self.names.setdefault("imports", [])
         imports += [line for line in code.splitlines() if line.startswith(("from ", "import "))]
-        program = [sys.executable, "-u", "-c", "\n".join([*imports, code])]
-        with subprocess.Popen(
-            program, stdout=subprocess.PIPE, text=True, env=environment() | {"BROWSER": "true"}
-        ) as page:
+        self._look_at_page([sys.executable, "-u", "-c", "\n".join([*imports, code])])
+
+    def run_console(self, session: str) -> str:
+        for command in re.findall(r"^\$ (.*)$", session, re.MULTILINE):
+            self._look_at_page(["bash", "-c", f"exec {command}"])
+        return ""
+
+    def _look_at_page(self, program: list[str]) -> None:
+        settings = with_penstock() | {"BROWSER": "true"}
+        with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=settings) as page:
             try:
                 assert page.stdout is not None
                 addresses = (re.search(r"http://\S+", line) for line in page.stdout)
@@ -203,3 +208,13 @@ def test_code_stands_in_fences_that_say_what_it_is() -> None:
         rest = BLOCK.sub("", text)
         assert "```" not in rest, path.name
         assert not re.search(r"\n\n    (?:import|from|with|python|pip|\$|[\w, ]+ =|[\w.]+\() ?", rest), path.name
+
+
+def test_blocks_that_do_not_run_install_or_measure_or_dump() -> None:
+    """As the last lines of `docs/index.md` say; what variables say is tried with named lakes."""
+    by_hand = r"pip |lake/bin/(pip|venv-pack) |python3.11 -m venv |python benchmarks/|mysql(dump)? |export PENSTOCK_"
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for language, code in BLOCK.findall(path.read_text()):
+            assert language not in ("bash", "shell"), path.name
+            if language == "sh":
+                assert [line for line in code.splitlines() if not re.match(by_hand, line)] == [], path.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import shlex
+import subprocess
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 import penstock as library
 from support.catalogs import PostgresCatalog
 from support.command_line import penstock
+from support.documents import with_penstock
 
 pytestmark = pytest.mark.classic
 DOCUMENTS = Path(__file__).parents[2] / "docs"
@@ -56,14 +58,20 @@ def test_named_lakes(
         lake.create_table("orders", "id BIGINT, region STRING").append([(1, "EU")])
     printed: list[str] = []
     for kind, text in blocks("guides/named_lakes.md"):
-        if kind == "toml":
+        if kind in ("toml", "sh"):
             for word, other in (
                 ("ducklake:postgres:host=db.example.org dbname=sales user=etl", postgres_catalog.uri),
                 ("s3://sales-lake/files/", postgres_catalog.data_path),
             ):
                 assert word in text
                 text = text.replace(word, other)
+        if kind == "toml":
             Path("penstock.toml").write_text(text)
+        elif kind == "sh":  # variables, which are enough without the file
+            shell = ["bash", "-c", f"{text}penstock ls sales --json"]
+            variables = with_penstock() | {"PENSTOCK_CONFIG": ""}
+            ran = subprocess.run(shell, env=variables, capture_output=True, text=True, timeout=120)
+            assert '"orders"' in ran.stdout, ran.stderr
         elif kind == "python":
             with redirect_stdout(io.StringIO()) as shown:
                 exec(compile(text, "named_lakes.md", "exec"), {})
