@@ -28,6 +28,7 @@ class Terminal(io.StringIO):
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
     monkeypatch.setattr(module.time, "time", lambda: now[0])
+    monkeypatch.setattr("tqdm.std.time", lambda: now[0])  # which has a name of its own for it
     monkeypatch.delenv("PYTEST_VERSION")
     monkeypatch.delenv("PENSTOCK_PROGRESS", raising=False)
     monkeypatch.setattr(module._Setting, "shown", None)
