@@ -76,11 +76,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.servers)
     tests = list(_in_turn(items))
     if not effort.is_full():
-        _deselect(
-            config, items, {item for test in tests for item in test[1:] if item.get_closest_marker("one_catalog")}
-        )
+        _deselect(config, items, {item for test in tests for item in test[_catalogs_of(test[0]) :]})
     chosen = set(items)
     items[:] = _longest_first([item for test in tests for item in test if item in chosen])
+
+
+def _catalogs_of(item: pytest.Item) -> int:
+    """On how many of its catalogs a test runs without `--full`: on two where Spark runs, which takes long."""
+    if item.get_closest_marker("every_catalog") is not None:
+        return 4
+    if item.get_closest_marker("one_catalog") is not None:
+        return 1
+    return 2 if "spark" in getattr(item, "fixturenames", ()) else 4
 
 
 def _belongs(item: pytest.Item, clustered: bool) -> bool:

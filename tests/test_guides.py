@@ -89,6 +89,7 @@ def test_access_control(spark: SparkSession, s3: S3Server, postgres_server: Post
     assert folders == {"orders", "prices", "returns"}
 
 
+@pytest.mark.slow
 def test_backup_and_recovery(
     spark: SparkSession,
     at_home: Path,

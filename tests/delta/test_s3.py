@@ -22,6 +22,7 @@ def numbers(spark: SparkSession, path: str, options: dict[str, str]) -> list[int
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
+@pytest.mark.slow
 def test_both_ways(spark: SparkSession, s3: S3Server, scheme: str) -> None:
     options, path = s3.options(aws_allow_http="true"), f"{scheme}://{s3.bucket()}/a table"
     materialized = scheme == "s3a"  # which delta-rs reads, and refuses to write

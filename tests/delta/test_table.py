@@ -113,6 +113,7 @@ def test_the_log(spark: SparkSession, tmp_path: Path) -> None:
     assert table.read().count() == 6
 
 
+@pytest.mark.slow
 def test_pruning_and_reading_one_partition(spark: SparkSession, tmp_path: Path) -> None:
     table = make(spark, tmp_path / "t")
     for first in (0, 100, 200):

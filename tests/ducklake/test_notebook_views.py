@@ -98,6 +98,7 @@ def test_a_lake_without_tables(file_catalog: Catalog) -> None:
         assert "partitioned by" not in texts(lake)
 
 
+@pytest.mark.slow
 def test_many_tables_are_counted(file_catalog: Catalog) -> None:
     with Writer(file_catalog.uri, file_catalog.data_path) as writer, writer.transaction() as transaction:
         for number in range(_MOST_TABLES + 1234):

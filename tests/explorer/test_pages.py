@@ -214,6 +214,7 @@ def test_hostile_names_are_text_on_every_page(hostile: LakeSource) -> None:
         assert shown in lake
 
 
+@pytest.mark.slow
 def test_hostile_names_are_text_inside_of_pictures(hostile: LakeSource) -> None:
     client = visitor(hostile)
     with hostile.opened() as view:

@@ -18,6 +18,8 @@ from support.reference import METADATA, Reference
 from support.servers import PostgresServer
 from support.writing import attached, files_of
 
+pytestmark = pytest.mark.every_catalog
+
 _numbers = count(1)
 
 

@@ -184,6 +184,7 @@ def test_duckdb_goes_on_writing(made: tuple[DuckDBCatalog, Told], places: Places
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_penstock_goes_on_writing(
     kind: str, made: tuple[DuckDBCatalog, Told], places: Places, spark: SparkSession
 ) -> None:

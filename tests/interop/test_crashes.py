@@ -24,6 +24,8 @@ from support.small_sessions import SMALL
 from support.writers import ID, Writer
 from support.writing import attached, files_of
 
+pytestmark = pytest.mark.every_catalog
+
 
 def victim(uri: str, data_path: str, moment: str) -> None:
     """A process of its own: a transaction with a file, rows for the catalog and a new table, which stops on its way."""

@@ -100,6 +100,7 @@ def test_they_are_on_columns_that_every_database_can_index() -> None:
         assert {types[name] for name in index.columns} == {"bigint"}
 
 
+@pytest.mark.slow
 def test_the_extension_does_all_it_can(written: Catalog, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     with twin(written, tmp_path / "twin", request) as theirs:
         with theirs.reference() as reference:

@@ -36,6 +36,7 @@ FILTERS = {
 FAR = {"d": "DATE'+5881580-07-11'", "z": "TIMESTAMP'+294247-01-10 04:00:54.775807'"}
 
 
+@pytest.mark.slow
 def test_rows_of_the_extension_written_anew(file_catalog: Catalog, spark: SparkSession) -> None:
     """Updated, copied, by partition, by bucket, in the catalog: each table answers like the one that DuckDB made."""
     with file_catalog.build(data_inlining_row_limit=100) as reference:

@@ -137,7 +137,13 @@ def _copied(catalog: Catalog, directory: Path, request: pytest.FixtureRequest) -
 
 @pytest.mark.parametrize(
     ("kind", "version"),
-    [*(("duckdb", version) for version in OLDER[:-1]), ("sqlite", "0.3"), ("postgres", "0.3"), ("postgres", "0.4")],
+    [
+        ("duckdb", "0.3"),
+        ("sqlite", "0.3"),
+        ("postgres", "0.3"),
+        pytest.param("postgres", "0.4", marks=pytest.mark.slow),
+        *(pytest.param("duckdb", version, marks=pytest.mark.slow) for version in OLDER[:-1] if version != "0.3"),
+    ],
 )
 def test_as_the_extension_does_it(kind: str, version: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     catalog: Catalog = request.getfixturevalue(f"{kind}_catalog")

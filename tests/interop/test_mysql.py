@@ -104,6 +104,7 @@ def test_inlined_tables_of_commits_that_are_not_there_yet(
         assert reference.rows("FROM t ORDER BY id") == [(7,), (8,)]
 
 
+@pytest.mark.slow
 def test_flush_of_rows_and_deletes_that_only_penstock_can_change(
     mysql_catalog: MySQLCatalog, spark: SparkSession
 ) -> None:

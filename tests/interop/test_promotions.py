@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from pyspark.sql import SparkSession
 
 from support.catalogs import Catalog
@@ -87,6 +88,7 @@ def _rows(table: str, types: Sequence[str]) -> list[str]:
     return [f"INSERT INTO {table} VALUES ({row})" for row in rows]
 
 
+@pytest.mark.slow
 def test_every_promotion_of_files(file_catalog: Catalog, spark: SparkSession) -> None:
     pairs = [(old, new) for old, wider in PROMOTIONS.items() for new in wider]
     with file_catalog.build(data_inlining_row_limit=0) as reference:

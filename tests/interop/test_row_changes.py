@@ -292,6 +292,7 @@ def _number(text: Any) -> int:
 
 @pytest.mark.compiled
 @pytest.mark.classic
+@pytest.mark.slow
 def test_one_row_of_many_files(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
     """Only files whose statistics allow it are read, by Spark's own count of them."""
     with attached(file_catalog, spark, data_inlining_row_limit=0) as lake:
@@ -312,6 +313,7 @@ def test_one_row_of_many_files(file_catalog: Catalog, spark: SparkSession, tmp_p
         assert {row.v for row in table.read().where("id IN (77, 1234)").collect()} == {"y", "z"}
 
 
+@pytest.mark.slow
 def test_keys_of_many_types(file_catalog: Catalog, spark: SparkSession) -> None:
     """What the source's keys say about the files is true for every type, for few keys and for many."""
     columns = {
@@ -337,6 +339,7 @@ def test_keys_of_many_types(file_catalog: Catalog, spark: SparkSession) -> None:
     assert_same_tables(file_catalog, spark, "t", "many")
 
 
+@pytest.mark.slow
 def test_keys_by_their_names(file_catalog: Catalog, spark: SparkSession) -> None:
     with attached(file_catalog, spark) as lake:
         odd = "q`u.o=t e🦆"
@@ -414,6 +417,7 @@ def test_row_ids_in_conditions(file_catalog: Catalog, spark: SparkSession) -> No
     assert_same_tables(file_catalog, spark, "t")
 
 
+@pytest.mark.slow
 def test_nested_keys(file_catalog: Catalog, spark: SparkSession) -> None:
     """Structs and arrays match as they are and prune nothing; maps cannot be compared."""
     with attached(file_catalog, spark) as lake:

@@ -89,6 +89,7 @@ ALIKE = [
 
 @pytest.mark.usefixtures("two_passes")
 @pytest.mark.parametrize("test", ALIKE, ids=lambda test: test.__name__.removeprefix("test_"))
+@pytest.mark.slow
 def test_in_two_passes(test: Callable[..., None], file_catalog: Catalog, spark: SparkSession) -> None:
     """What is said elsewhere of statements is true of these."""
     test(file_catalog, spark)
@@ -248,6 +249,7 @@ def test_functions_of_a_users_own_take_and_double_no_row(file_catalog: Catalog, 
 
 
 @pytest.mark.compiled
+@pytest.mark.slow
 def test_values_of_the_source_alone(file_catalog: Catalog, spark: SparkSession) -> None:
     """A merge that sets all columns reads none of the table's but for the keys."""
     with attached(file_catalog, spark, data_inlining_row_limit=0) as lake:
@@ -264,6 +266,7 @@ def test_values_of_the_source_alone(file_catalog: Catalog, spark: SparkSession) 
 
 
 @pytest.mark.usefixtures("two_passes")
+@pytest.mark.slow
 def test_columns_by_the_name_of_what_sql_calls_an_item(file_catalog: Catalog, spark: SparkSession) -> None:
     with file_catalog.reference() as reference:
         reference.execute(
@@ -303,6 +306,7 @@ def test_columns_that_were_added_where_the_table_was_made(file_catalog: Catalog,
     assert_same_tables(file_catalog, spark, "t")
 
 
+@pytest.mark.slow
 def test_values_over_all_rows_at_once(
     file_catalog: Catalog, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

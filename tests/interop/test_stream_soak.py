@@ -195,6 +195,7 @@ def apply(rows: DataFrame, copy: Table) -> None:
     merge.when_matched_update(values).when_not_matched_insert(values, "source.change_type <> 'delete'").execute()
 
 
+@pytest.mark.slow
 def test_the_last_change_of_a_row_counts(spark: SparkSession, sqlite_catalog: Catalog, tmp_path: Path) -> None:
     """The same for one history, in every run of the tests."""
     with sqlite_catalog.build() as reference:

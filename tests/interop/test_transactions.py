@@ -24,6 +24,8 @@ from support.reference import METADATA
 from support.writers import Writer
 from support.writing import attached, files_of, leaving_nothing
 
+pytestmark = pytest.mark.every_catalog
+
 
 def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in frame.collect()), key=repr)

@@ -44,6 +44,7 @@ def test_wide_rows_in_a_small_jvm(file_catalog: Catalog) -> None:
         assert len(files) == reference.value("SELECT count(*) FROM ducklake_list_files('lk', 't')")
 
 
+@pytest.mark.slow
 def test_changes_of_a_table_of_many_columns(file_catalog: Catalog, spark: SparkSession) -> None:
     """Spark's checkpoints look for what holds for all rows, and doubled what they had found with every column."""
     columns, rows = [f"c{i}" for i in range(60)], spark.range(50)

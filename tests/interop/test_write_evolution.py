@@ -158,6 +158,7 @@ def evolve(table: Table, step: int) -> None:
 
 
 @pytest.mark.one_catalog
+@pytest.mark.slow
 def test_with_rows(catalog: Catalog, spark: SparkSession) -> None:
     """One change a snapshot, and all of them in one transaction: the same rows, which the extension goes on with."""
     step, seen = (
@@ -358,6 +359,7 @@ def test_illegal_changes_change_nothing(duckdb_catalog: Catalog, spark: SparkSes
         assert reference.value("SELECT count(*) FROM t") == 12
 
 
+@pytest.mark.slow
 def test_partitions_and_orders_with_rows(duckdb_catalog: Catalog, spark: SparkSession) -> None:
     """Old files keep their partitioning; new ones are split and sorted by the newest, as the extension does it too."""
     rows = spark.sql(

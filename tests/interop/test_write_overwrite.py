@@ -75,6 +75,7 @@ def test_extension_goes_on_from_our_deletes(file_catalog: Catalog, spark: SparkS
     assert_same_tables(file_catalog, spark, "t")
 
 
+@pytest.mark.slow
 def test_encrypted_deletes(file_catalog: Catalog, spark: SparkSession) -> None:
     with penstock.attach(file_catalog.uri, data_path=file_catalog.data_path, encrypted=True, spark=spark) as lake:
         table = lake.create_table("t", "id BIGINT, region STRING, amount DOUBLE")

@@ -69,6 +69,7 @@ def zone(spark: SparkSession, name: str) -> Iterator[None]:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+@pytest.mark.slow
 def test_every_transform_of_every_type(file_catalog: Catalog, spark: SparkSession) -> None:
     """The extension's own table and one of ours, from the same rows, for every spec."""
     longest = max(len(values) for _, values in SOURCES.values())
@@ -142,6 +143,7 @@ def test_partitions_change_and_prune(catalog: Catalog, spark: SparkSession) -> N
 
 
 @pytest.mark.compiled  # adaptive execution is what makes the files as many
+@pytest.mark.slow
 def test_files_are_as_many_as_the_rows_need(file_catalog: Catalog, spark: SparkSession) -> None:
     """Not tasks times partitions, unless that is asked for."""
     rows = spark.range(0, 4000, 1, 20).selectExpr("id", "DATE'2024-01-31' + CAST(id % 3 AS INT) AS d")
@@ -165,6 +167,7 @@ def test_files_are_as_many_as_the_rows_need(file_catalog: Catalog, spark: SparkS
         assert table.files().count() == 2
 
 
+@pytest.mark.slow
 def test_thousands_of_partitions_in_one_task(tmp_path: Path) -> None:
     """More partitions than files may be open, in every batch: rows wait on the disk, not in memory."""
     partitions, limit = tries(2_500, 10_000), tries(2_000_000, 8_000_000)

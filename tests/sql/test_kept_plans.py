@@ -56,6 +56,7 @@ def table(lake: Lake, spark: SparkSession, sql: Sql) -> str:
     return "sales.t"
 
 
+@pytest.mark.slow
 def test_queries_that_read_a_table_more_than_once(table: str, spark: SparkSession, sql: Sql, asked: list[str]) -> None:
     rows = [tuple(row) for row in spark.table(table).collect()]
     assert len(rows) == 11

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from penstock.ducklake.inspection.tables import TableSummary, lake_summary, table_summaries, table_summary
 from support.catalogs import Catalog, DuckDBCatalog
 from support.inspection import opened, shown, table
@@ -126,6 +128,7 @@ def test_hostile_names_come_as_they_are(catalog: Catalog) -> None:
         assert all((s.schema, s.rows, s.partitioned_by) == (name, 1, (name,)) for name, s in found.items())
 
 
+@pytest.mark.slow
 def test_many_inlined_tables_are_counted(file_catalog: Catalog) -> None:
     names = [f"t{number}" for number in range(230)]
     with file_catalog.build() as reference:

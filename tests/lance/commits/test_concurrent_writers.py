@@ -383,6 +383,7 @@ def test_a_leaf_that_another_program_overwrites_meanwhile(writer: Writer, monkey
     assert lance.dataset(leaf).to_table()["id"].to_pylist() == [9]
 
 
+@pytest.mark.slow
 def test_values_that_cannot_be_written_leave_nothing(spark: SparkSession, writer: Writer) -> None:
     writer.append("a", [(1, "US")])
     narrow = pa.schema([("id", pa.int32()), ("batch", pa.string()), ("country", pa.string())])

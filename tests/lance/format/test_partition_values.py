@@ -25,6 +25,7 @@ ROWS = """SELECT * FROM VALUES
     (3, named_struct('a', 'y', 'inner', null), array('pq')), (4, null, null) AS t(id, s, tags)"""
 
 
+@pytest.mark.slow
 def test_fields_of_structs_and_whole_lists_make_partitions(spark: SparkSession, tmp_path: Path) -> None:
     fields = ["s.a", "year(s.inner.ts)", "hash(tags)"]
     namespace = penstock.lance.create(str(tmp_path), "n", SCHEMA, partitioned_by=fields, spark=spark)

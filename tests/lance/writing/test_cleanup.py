@@ -332,6 +332,7 @@ def test_wrong_arguments_change_nothing(spark: SparkSession, writer: Writer, giv
     assert (all_rows(writer), manifest_versions(writer)) == (before, versions)
 
 
+@pytest.mark.slow
 def test_what_users_see(spark: SparkSession, tmp_path: Path) -> None:
     fields = ["day", "country"]
     namespace = penstock.lance.create(
