@@ -165,6 +165,8 @@ _BEYOND = """
     CREATE VIEW of_moods AS SELECT * FROM moods;
     CREATE VIEW of_files AS SELECT * FROM read_csv('CSV');
     CREATE MACRO listed(c := [1, 2]) AS c;
+    CREATE TABLE source (id INTEGER, person STRUCT(name VARCHAR)); CREATE TABLE person (id INTEGER, name VARCHAR);
+    CREATE VIEW twofold AS SELECT source.person.name FROM source JOIN person USING (id);
     COMMENT ON TABLE plain IS 'it''s 💧'; COMMENT ON COLUMN plain.v IS 'v'; COMMENT ON VIEW middle IS 'between';
 """
 
@@ -236,7 +238,8 @@ def test_what_a_lake_does_not_have_is_told(catalog: Catalog, spark: SparkSession
         (('"strict"."n"', "default"), ("left", None)), (('"strict"."l"', "default"), ("left", None)),
         (('"places"', "index"), ("left", None)), (('"numbers"', "sequence"), ("left", None)),
         (('"mood"', "type"), ("left", None)), (('"moods"', "view"), ("left", None)),
-        (('"of_moods"', "view"), ("left", None)), (('"of_files"', "view"), ("brought", None)),
+        (('"of_moods"', "view"), ("left", None)), (('"twofold"', "view"), ("left", None)),
+        (('"of_files"', "view"), ("brought", None)),
         (('"listed"', "macro"), ("left", None)), (('"plus"', "macro"), ("brought", None)),
         (('"select"', "schema"), ("brought", None)), (('"select"."ids"', "table macro"), ("brought", None)),
     ):  # fmt: skip

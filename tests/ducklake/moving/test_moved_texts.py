@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -9,12 +10,16 @@ import pytest
 
 from penstock.ducklake.moving.duckdb_macros import exported_definitions, source_macros
 from penstock.ducklake.moving.duckdb_source import duckdb_source
-from penstock.ducklake.moving.texts import lake_default, lake_query
+from penstock.ducklake.moving.query_names import SourceNames, lake_query
+from penstock.ducklake.moving.texts import lake_default
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.schema.types import Type, parse_type
+from penstock.storage.duckdb_sql import duckdb_quoted
 
-_SCHEMAS = ("main", "s")
+_NAMES = SourceNames(
+    "shop", {"main", "s"}, {"t", "u"}, {"a", "b", "id", "customer"}, {("main", "f"), ("", "f")}
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -28,14 +33,49 @@ _SCHEMAS = ("main", "s")
         ("SELECT a FROM (SELECT * FROM shop.main.t) WHERE EXISTS (SELECT b FROM shop.s.u)",
          "SELECT a FROM (SELECT * FROM main.t) WHERE EXISTS(SELECT b FROM s.u)"),
         ("SELECT  *  FROM other.main.t", "SELECT  *  FROM other.main.t"),
+        ("SELECT count(*) AS t FROM shop.t", "SELECT count_star() AS t FROM t"),
+        ("SELECT t.* EXCLUDE (shop.main.t.a) FROM shop.t", "SELECT t.* EXCLUDE (main.t.a) FROM t"),
+        ("SELECT shop.address.city FROM 'f.json'", "SELECT shop.address.city FROM 'f.json'"),
+        ("SELECT shop.upper(), shop.f() FROM shop.t", "SELECT shop.upper(), f() FROM t"),
     ],
 )  # fmt: skip
 def test_names_do_not_begin_with_the_database(query: str, kept: str) -> None:
-    assert lake_query(query, "shop", _SCHEMAS) == kept
+    assert lake_query(query, _NAMES) == kept
 
 
 def test_a_schema_may_be_called_like_the_database() -> None:
-    assert lake_query("SELECT * FROM shop.t", "shop", ("main", "Shop")) == "SELECT * FROM shop.t"
+    assert lake_query("SELECT * FROM shop.t", replace(_NAMES, schemas={"main", "shop"})) == "SELECT * FROM shop.t"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT shop.customer.a FROM shop JOIN customer USING (id)",  # a field of shop's column, or customer's column
+        "SELECT shop.t.a FROM shop.t JOIN (SELECT 1 AS shop) ON true",
+        "SELECT shop.t.a FROM shop.t JOIN u AS shop USING (id)",
+        "SELECT (SELECT shop.t.a FROM (SELECT 2 AS a) AS t) FROM shop.t",
+        "WITH t AS (SELECT 1 AS a) SELECT * FROM shop.t",
+    ],
+)
+def test_names_that_may_mean_two_things_are_refused(query: str) -> None:
+    with pytest.raises(UnsupportedError, match="make it anew without the database's name"):
+        lake_query(query, replace(_NAMES, tables={"t", "u", "shop", "customer"}))
+
+
+def test_a_field_is_no_column_of_the_database() -> None:
+    query = "SELECT shop.customer.name FROM shop"
+    assert lake_query(query, replace(_NAMES, tables={"shop"})) == query
+
+
+@pytest.mark.parametrize("file", ["my.shop.duckdb", "main.duckdb", "temp.db", 'it\'s "odd" 💧.v1'])
+def test_the_name_that_duckdb_gives_to_a_database(tmp_path: Path, file: str) -> None:
+    with duckdb.connect(tmp_path / file) as connection:
+        [[name]] = connection.execute("SELECT current_database()").fetchall()
+        connection.execute("CREATE TABLE t (a INTEGER)")
+        connection.execute(f"CREATE VIEW v AS SELECT {duckdb_quoted(name)}.main.t.a FROM {duckdb_quoted(name)}.main.t")
+    with duckdb_source(str(tmp_path / file)) as source:
+        [view], names = source.views(), source.names()
+    assert lake_query(view.query, names) == "SELECT main.t.a FROM main.t"
 
 
 def test_macros_with_names_that_duckdb_exports_without_quotes(tmp_path: Path) -> None:
@@ -55,7 +95,7 @@ def test_macros_with_names_that_duckdb_exports_without_quotes(tmp_path: Path) ->
         found, refused = {}, []
         for macro in source_macros(source):
             try:
-                found[macro.name] = macro.implementations(exported, source.catalog, ("main", *source.schemas()))
+                found[macro.name] = macro.implementations(exported, source.names())
             except UnsupportedError as error:
                 refused.append((macro.name, str(error)))
     told = {

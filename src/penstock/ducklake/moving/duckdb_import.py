@@ -21,9 +21,9 @@ from penstock.ducklake.moving.duckdb_macros import exported_definitions, source_
 from penstock.ducklake.moving.duckdb_source import DuckDBSource, SourceTable, SourceView, duckdb_source
 from penstock.ducklake.moving.import_report import ImportReport, Line
 from penstock.ducklake.moving.lake_views import view_check
+from penstock.ducklake.moving.query_names import SourceNames, lake_query
 from penstock.ducklake.moving.row_job import RESULT, RowJob, RowRange
 from penstock.ducklake.moving.table_plans import TablePlan, plan_table
-from penstock.ducklake.moving.texts import lake_query
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing import definitions
 from penstock.ducklake.writing.duckdb_macros import check_macro
@@ -107,8 +107,9 @@ def _planned(attachment: Attachment, source: DuckDBSource, chosen: Chosen, repor
     plans = tuple(plan_table(source, table, report, inlines=inlines[table.schema]) for table in tables)
     if chosen.tables is not None:
         return _Plan(schemas, plans, (), ())
-    macros = _macros(source, chosen, known, report)
-    views = _views(source, chosen, (known, plans, macros), report)
+    names = source.names()
+    macros = _macros(source, chosen, names, report)
+    views = _views(source, chosen, names, (known, plans, macros), report)
     for item in source.leftovers():
         if chosen.has(item.schema):
             report.left((item.schema, item.name), item.kind, item.reason)
@@ -134,14 +135,14 @@ def _chosen_tables(
     ]
 
 
-def _macros(source: DuckDBSource, chosen: Chosen, schemas: Sequence[str], report: ImportReport) -> tuple[_Macro, ...]:
+def _macros(source: DuckDBSource, chosen: Chosen, names: SourceNames, report: ImportReport) -> tuple[_Macro, ...]:
     found = [macro for macro in source_macros(source) if chosen.has(macro.schema)]
     exported = exported_definitions(source) if found else ""
     brought = []
     for macro in found:
         name, kind = (macro.schema, macro.name), "macro" if macro.kind == "scalar" else "table macro"
         try:
-            implementations = macro.implementations(exported, source.catalog, schemas)
+            implementations = macro.implementations(exported, names)
             check_macro(quoted_name(*name), implementations)
         except PenstockError as error:
             report.left(name, kind, str(error))
@@ -152,15 +153,17 @@ def _macros(source: DuckDBSource, chosen: Chosen, schemas: Sequence[str], report
 
 
 def _views(
-    source: DuckDBSource, chosen: Chosen, lake: tuple[Sequence[str], Sequence[TablePlan], Sequence[_Macro]],
-    report: ImportReport,
+    source: DuckDBSource, chosen: Chosen, names: SourceNames,
+    lake: tuple[Sequence[str], Sequence[TablePlan], Sequence[_Macro]], report: ImportReport,
 ) -> tuple[SourceView, ...]:  # fmt: skip
     schemas, tables, macros = lake
-    views = [
-        replace(view, query=lake_query(view.query, source.catalog, schemas))
-        for view in source.views()
-        if chosen.has(view.schema)
-    ]
+    views = []
+    for view in source.views():
+        if chosen.has(view.schema):
+            try:
+                views.append(replace(view, query=lake_query(view.query, names)))
+            except UnsupportedError as error:
+                report.left((view.schema, view.name), "view", str(error))
     ways = [(macro.schema, macro.name, macro.implementations) for macro in macros]
     with view_check(schemas, tables, ways) as check:
         working = tuple(check.working(views))

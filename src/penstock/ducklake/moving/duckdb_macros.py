@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from penstock.ducklake.model.column_defaults import DIALECT
 from penstock.ducklake.model.names import DEFAULT_SCHEMA
 from penstock.ducklake.model.objects import MacroImplementation, MacroParameter
 from penstock.ducklake.moving.duckdb_source import SOURCE, DuckDBSource
-from penstock.ducklake.moving.texts import lake_query
+from penstock.ducklake.moving.query_names import SourceNames, lake_query
 from penstock.ducklake.writing.duckdb_expressions import calculator
 from penstock.errors import UnsupportedError
 from penstock.storage.duckdb_sql import duckdb_quoted, ducklake_type, text_literal
@@ -52,7 +52,7 @@ class SourceMacro:
     has_comment: bool
     ways: tuple[_Way, ...]
 
-    def implementations(self, exported: str, catalog: str, schemas: Collection[str]) -> tuple[MacroImplementation, ...]:
+    def implementations(self, exported: str, names: SourceNames) -> tuple[MacroImplementation, ...]:
         """The macro as a lake keeps it; the defaults of its parameters are nowhere but in what DuckDB exports."""
         found = re.search(self._pattern, exported, re.DOTALL)
         if found is None:
@@ -61,7 +61,7 @@ class SourceMacro:
         return tuple(
             MacroImplementation(
                 DIALECT,
-                self._in_lake(way.body, catalog, schemas),
+                self._in_lake(way, names),
                 self.kind,
                 tuple(
                     _parameter(name, type, next(defaults)) for name, type in zip(way.parameters, way.types, strict=True)
@@ -75,10 +75,10 @@ class SourceMacro:
         schema = "" if self.schema == DEFAULT_SCHEMA else rf"{_spelled(self.schema)}\."
         return f"CREATE MACRO {schema}{_spelled(self.name)} {', '.join(way.pattern for way in self.ways)};"
 
-    def _in_lake(self, body: str, catalog: str, schemas: Collection[str]) -> str:
+    def _in_lake(self, way: _Way, names: SourceNames) -> str:
         if self.kind == "table":
-            return lake_query(body, catalog, schemas)
-        return lake_query(f"SELECT {body}", catalog, schemas).removeprefix("SELECT ")
+            return lake_query(way.body, names, way.parameters)
+        return lake_query(f"SELECT {way.body}", names, way.parameters).removeprefix("SELECT ")
 
 
 def source_macros(source: DuckDBSource) -> list[SourceMacro]:
