@@ -129,6 +129,25 @@ def test_errors_name_the_files(file_catalog: Catalog, spark: SparkSession, tmp_p
         assert lake.create_table_from_files("t", f"{tmp_path}/4", hive_partitioning=False).read().count() == 2
 
 
+def test_units_of_time_are_kept(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    """Linked or copied, no digit is lost: nanoseconds go with nothing else, in whatever order."""
+    files = {unit: str(tmp_path / f"{unit}.parquet") for unit in ("ms", "us", "ns")}
+    for unit, path in files.items():
+        _write(Path(path), {"at": pa.array([1, None], pa.int64()).cast(pa.timestamp(unit))})
+    with attached(file_catalog, spark) as lake:
+        for pair, copy in ((("us", "ns"), False), (("ns", "us"), True), (("ms", "ns"), False), (("ns", "ms"), False)):
+            one, other = (files[unit] for unit in pair)
+            with leaving_nothing(file_catalog, lake, f"column 'at' is .* in {one} and .* in {other}"):
+                lake.create_table_from_files("t", [one, other], copy=copy)
+        for name, pair in (("up", ("ms", "us")), ("down", ("us", "ms"))):
+            table = lake.create_table_from_files(name, [files[unit] for unit in pair])
+            assert [str(column.type) for column in table.columns] == ["timestamp"]
+    with file_catalog.reference() as reference:
+        shown = [("1970-01-01 00:00:00.000001",), ("1970-01-01 00:00:00.001",), (None,), (None,)]
+        for name in ("up", "down"):
+            assert reference.rows(f"SELECT t.at::VARCHAR FROM {name} AS t ORDER BY ALL") == shown
+
+
 def test_times_of_spark(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
     """Spark's own files, which say INT96 for a timestamp if they are asked to."""
     folder = tmp_path / "spark"
