@@ -8,8 +8,10 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import AlreadyExistsError, InvalidError, UnsupportedError
@@ -146,6 +148,27 @@ def test_units_of_time_are_kept(file_catalog: Catalog, spark: SparkSession, tmp_
         shown = [("1970-01-01 00:00:00.000001",), ("1970-01-01 00:00:00.001",), (None,), (None,)]
         for name in ("up", "down"):
             assert reference.rows(f"SELECT t.at::VARCHAR FROM {name} AS t ORDER BY ALL") == shown
+
+
+def test_directories_that_name_a_column_twice(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    """DuckDB finds the same values, after a compaction too, and refuses what Penstock refuses."""
+    twice, odd = tmp_path / "twice", tmp_path / "odd"
+    for number in (1, 2):
+        _write(twice / f"k={number}" / "K=3" / "a.parquet", {"id": [number]})
+    _write(odd / "k=a%2Fb %25=c" / "a.parquet", {"id": [3]})
+    file = str(odd / "k=a%2Fb %25=c" / "a.parquet")
+    with attached(file_catalog, spark) as lake:
+        table = lake.create_table_from_files("twice", str(twice))
+        assert sorted(table.read().collect()) == [(1, 1), (2, 2)]
+        assert [column.name for column in lake.create_table_from_files("odd", str(odd)).columns] == ["id"]
+        with leaving_nothing(file_catalog, lake, "column 'k' of the table is not in the file"):
+            table.add_files(file)
+    assert_same_tables(file_catalog, spark, "twice", "odd")
+    with file_catalog.reference() as reference, pytest.raises(duckdb.Error, match="k"):
+        reference.execute(f"CALL ducklake_add_data_files('lk', 'twice', {quote(file)}, hive_partitioning => true)")
+    with attached(file_catalog, spark) as lake:
+        lake.table("twice").merge_adjacent_files()
+    assert_same_tables(file_catalog, spark, "twice")
 
 
 def test_times_of_spark(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
