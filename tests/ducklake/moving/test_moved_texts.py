@@ -12,6 +12,7 @@ from penstock.ducklake.moving.duckdb_macros import exported_definitions, source_
 from penstock.ducklake.moving.duckdb_source import duckdb_source
 from penstock.ducklake.moving.query_names import SourceNames, lake_query
 from penstock.ducklake.moving.texts import lake_default
+from penstock.ducklake.writing.duckdb_macros import parameter_list
 from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.schema.types import Type, parse_type
@@ -95,7 +96,7 @@ def test_macros_with_names_that_duckdb_exports_without_quotes(tmp_path: Path) ->
         found, refused = {}, []
         for macro in source_macros(source):
             try:
-                found[macro.name] = macro.implementations(exported, source.names())
+                found[macro.name] = macro.in_lake(source, exported, source.names()).implementations
             except UnsupportedError as error:
                 refused.append((macro.name, str(error)))
     told = {
@@ -114,6 +115,58 @@ def test_macros_with_names_that_duckdb_exports_without_quotes(tmp_path: Path) ->
                   [("x", "int32", *unknown), ("y", "unknown", "it's", "varchar")])],
     }  # fmt: skip
     assert refused == [("none", "the default of its parameter a is NULL, which DuckLake takes for none")]
+
+
+_DEFAULTS = {
+    "5": "int32", "5::BIGINT": "int64", "5::UTINYINT": "uint8", "0.1": "decimal(2,1)", "0.1::FLOAT": "float32",
+    "1e5": "float64", "1.5::DECIMAL(10,4)": "decimal(10,4)", "'{}'::JSON": "json", "'x'": "varchar",
+    "now()": "timestamptz", "18446744073709551615::UBIGINT": "uint64", "true": "boolean",
+}  # fmt: skip
+
+
+def test_defaults_of_macros_keep_values_and_types(tmp_path: Path) -> None:
+    """DuckDB computes them when a macro is made, and exports numbers without their types."""
+    path, told = tmp_path / "shop.duckdb", "typeof(b) || ' ' || b"
+    with duckdb.connect(path) as connection:
+        connection.execute("SET TimeZone = 'UTC'; CREATE TABLE t AS SELECT 1 AS i")
+        for number, sql in enumerate(_DEFAULTS):
+            connection.execute(f"CREATE MACRO m{number}(a, b := {sql}) AS a || {told}")
+        connection.execute("CREATE MACRO sums(a, b := 0.1::FLOAT) AS a + b")
+        connection.execute("CREATE MACRO rows(b := 5::BIGINT) AS TABLE SELECT b AS x FROM t")
+        connection.execute("CREATE MACRO away(b := 5::BIGINT) AS (SELECT i + b FROM shop.main.t)")
+        connection.execute("CREATE MACRO bits(a, b := '10'::BIT) AS a || b")
+        expected = [connection.execute(f"SELECT m{number}('')").fetchall() for number in range(len(_DEFAULTS))]
+    with duckdb_source(str(path)) as source:
+        exported, names = exported_definitions(source), source.names()
+        macros = {macro.name: macro for macro in source_macros(source)}
+        made = {name: macro.in_lake(source, exported, names) for name, macro in macros.items()}
+    types = {name: one.implementations[0].parameters[-1].default_value_type for name, one in made.items()}
+    assert types == {f"m{number}": kind for number, kind in enumerate(_DEFAULTS.values())} | {
+        "sums": "float32", "rows": "int64", "away": "int32", "bits": "int32",
+    }  # fmt: skip
+    notes = {name: one.notes for name, one in made.items() if one.notes}
+    assert notes == {
+        name: (f"the default {value} of b is int32: DuckDB does not tell of which type it was",)
+        for name, value in (("away", 5), ("bits", 10))
+    }
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'; CREATE TABLE t AS SELECT 1 AS i")
+        for name, one in made.items():
+            [way] = one.implementations
+            kind = " TABLE" if way.type == "table" else ""
+            connection.execute(f"CREATE MACRO {name}({parameter_list(way)}) AS{kind} {way.sql}")
+        assert [connection.execute(f"SELECT m{number}('')").fetchall() for number in range(len(_DEFAULTS))] == expected
+
+
+def test_a_default_that_is_computed_again_is_refused(tmp_path: Path) -> None:
+    """Files of an older DuckDB may have one."""
+    path = tmp_path / "shop.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE MACRO m(a, b := 5) AS a")
+    with duckdb_source(str(path)) as source:
+        [macro], exported = source_macros(source), exported_definitions(source)
+        with pytest.raises(UnsupportedError, match=r"parameter b is no plain constant: now\(\)"):
+            macro.in_lake(source, exported.replace("5", "now()"), source.names())
 
 
 @pytest.mark.parametrize(

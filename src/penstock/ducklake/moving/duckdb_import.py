@@ -15,9 +15,8 @@ from penstock.ducklake.catalog import objects
 from penstock.ducklake.catalog.commits import staged_schemas
 from penstock.ducklake.model.column_defaults import DIALECT
 from penstock.ducklake.model.names import DEFAULT_SCHEMA, parse_table_name
-from penstock.ducklake.model.objects import MacroImplementation
 from penstock.ducklake.model.snapshot_changes import quoted_name
-from penstock.ducklake.moving.duckdb_macros import exported_definitions, source_macros
+from penstock.ducklake.moving.duckdb_macros import LakeMacro, exported_definitions, source_macros
 from penstock.ducklake.moving.duckdb_source import DuckDBSource, SourceTable, SourceView, duckdb_source
 from penstock.ducklake.moving.import_report import ImportReport, Line
 from penstock.ducklake.moving.lake_views import view_check
@@ -56,19 +55,12 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class _Macro:
-    schema: str
-    name: str
-    implementations: tuple[MacroImplementation, ...]
-
-
-@dataclass(frozen=True)
 class _Plan:
     """All that is to be made in the lake."""
 
     schemas: tuple[str, ...]
     tables: tuple[TablePlan, ...]
-    macros: tuple[_Macro, ...]
+    macros: tuple[LakeMacro, ...]
     views: tuple[SourceView, ...]
 
 
@@ -135,26 +127,26 @@ def _chosen_tables(
     ]
 
 
-def _macros(source: DuckDBSource, chosen: Chosen, names: SourceNames, report: ImportReport) -> tuple[_Macro, ...]:
+def _macros(source: DuckDBSource, chosen: Chosen, names: SourceNames, report: ImportReport) -> tuple[LakeMacro, ...]:
     found = [macro for macro in source_macros(source) if chosen.has(macro.schema)]
     exported = exported_definitions(source) if found else ""
     brought = []
     for macro in found:
         name, kind = (macro.schema, macro.name), "macro" if macro.kind == "scalar" else "table macro"
         try:
-            implementations = macro.implementations(exported, names)
-            check_macro(quoted_name(*name), implementations)
+            made = macro.in_lake(source, exported, names)
+            check_macro(quoted_name(*name), made.implementations)
         except PenstockError as error:
             report.left(name, kind, str(error))
             continue
-        brought.append(_Macro(macro.schema, macro.name, implementations))
-        report.brought(name, kind, note="without its comment" if macro.has_comment else None)
+        brought.append(made)
+        report.brought(name, kind, note="; ".join(made.notes) or None)
     return tuple(brought)
 
 
 def _views(
     source: DuckDBSource, chosen: Chosen, names: SourceNames,
-    lake: tuple[Sequence[str], Sequence[TablePlan], Sequence[_Macro]], report: ImportReport,
+    lake: tuple[Sequence[str], Sequence[TablePlan], Sequence[LakeMacro]], report: ImportReport,
 ) -> tuple[SourceView, ...]:  # fmt: skip
     schemas, tables, macros = lake
     views = []
