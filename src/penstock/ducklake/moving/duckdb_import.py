@@ -19,7 +19,7 @@ from penstock.ducklake.model.snapshot_changes import quoted_name
 from penstock.ducklake.moving.duckdb_macros import LakeMacro, exported_definitions, source_macros
 from penstock.ducklake.moving.duckdb_source import DuckDBSource, SourceTable, SourceView, duckdb_source
 from penstock.ducklake.moving.import_report import ImportReport, Line
-from penstock.ducklake.moving.lake_views import view_check
+from penstock.ducklake.moving.lake_views import changed_names, view_check
 from penstock.ducklake.moving.query_names import SourceNames, lake_query
 from penstock.ducklake.moving.row_job import RESULT, RowJob, RowRange
 from penstock.ducklake.moving.table_plans import TablePlan, plan_table
@@ -159,10 +159,15 @@ def _views(
     ways = [(macro.schema, macro.name, macro.implementations) for macro in macros]
     with view_check(schemas, tables, ways) as check:
         working = tuple(check.working(views))
+    texts = [(view.name, view.query) for view in working]
+    texts += [(macro.name, way.sql) for macro in macros for way in macro.implementations]
+    touched = changed_names({table.source.name: table.changed for table in tables if table.changed}, texts)
     for view in working:
-        unchecked = check.unchecked.get((view.schema, view.name))
-        note = None if unchecked is None else f"not tried: {unchecked}"
-        report.brought((view.schema, view.name), "view", note=note)
+        unchecked, columns = check.unchecked.get((view.schema, view.name)), touched.get(view.name.lower())
+        notes = [f"not tried: {unchecked}"] if unchecked is not None else []
+        notes += ["without the comments of its columns"] if view.has_column_comments else []
+        notes += [f"it may compare, sort and compute otherwise than before, by {columns}"] if columns else []
+        report.brought((view.schema, view.name), "view", note="; ".join(notes) or None)
     for name, reason in check.broken.items():
         report.left(name, "view", f"it would not work in the lake: {reason}")
     return working

@@ -65,6 +65,7 @@ class SourceView:
     query: str
     aliases: tuple[str, ...]
     comment: str | None
+    has_column_comments: bool
 
 
 @dataclass(frozen=True)
@@ -118,12 +119,13 @@ class DuckDBSource:
     def views(self) -> list[SourceView]:
         """The views."""
         found = []
+        remarked = set(self.listed("schema_name, table_name", "duckdb_columns", "comment IS NOT NULL"))
         for schema, name, sql, comment in self.listed("schema_name, view_name, sql, comment", "duckdb_views"):
             match = _VIEW.fullmatch(sql.strip())
             if match is None:
                 raise InvalidError(f"Penstock cannot read the text of view {schema}.{name}: {sql}")
             aliases = tuple(_unquoted(alias) for alias in _ALIAS.findall(match["aliases"] or ""))
-            found.append(SourceView(schema, name, match["query"], aliases, comment))
+            found.append(SourceView(schema, name, match["query"], aliases, comment, (schema, name) in remarked))
         return found
 
     def leftovers(self) -> Iterator[Leftover]:
