@@ -308,7 +308,9 @@ def test_errors_leave_nothing(file_catalog: Catalog, spark: SparkSession, tmp_pa
                 lake.import_duckdb(str(file), **options)
         with leaving_nothing(file_catalog, lake, "is not on a disk", UnsupportedError):
             lake.import_duckdb("s3://bucket/x.duckdb")
-        lake.import_duckdb(str(path), tables=["T"])
+        with leaving_nothing(file_catalog, lake, "a path is empty"):
+            lake.import_duckdb("")
+        lake.import_duckdb(path, tables=["T"])
         assert [row.table_name for row in lake.tables().collect()] == ["t"]
         with leaving_nothing(file_catalog, lake, 'the lake has "main"."t" already', AlreadyExistsError):
             lake.import_duckdb(str(path), schemas=["main"])

@@ -115,20 +115,24 @@ def test_errors_name_the_files(file_catalog: Catalog, spark: SparkSession, tmp_p
     _write(flat, {"id": [1]})
     with attached(file_catalog, spark) as lake:
         lake.create_table("taken", "id INT")
-        cases: list[tuple[str, dict[str, Any], str, type[Exception]]] = [
+        cases: list[tuple[Any, dict[str, Any], str, type[Exception]]] = [
             (f"{tmp_path}/1", {}, f"column 's.x' is int64 in {one} and varchar in {other}", InvalidError),
             (f"{tmp_path}/2", {}, f"{text} cannot be read as Parquet", InvalidError),
             (f"{tmp_path}/3", {}, f"column 'at' of {time} is .*, which DuckLake cannot show", UnsupportedError),
             (f"{tmp_path}/4", {}, f"{hive} is not|{flat} is not", InvalidError),
             (f"{tmp_path}/none/*.parquet", {}, "no Parquet file by that pattern", InvalidError),
             (str(one), {"partitioned_by": ["nope"]}, "nope", Exception),
+            ([], {}, "there are no files to make t of", InvalidError),
+            ("", {}, "a path is empty", InvalidError),
+            ([one, ""], {}, "a path is empty", InvalidError),
+            (5, {}, "5 has no paths of files", InvalidError),
         ]
         for paths, options, reason, error in cases:
             with leaving_nothing(file_catalog, lake, reason, error):
                 lake.create_table_from_files("t", paths, **options)
         with leaving_nothing(file_catalog, lake, "already exists", AlreadyExistsError):
             lake.create_table_from_files("taken", str(one))
-        assert lake.create_table_from_files("t", f"{tmp_path}/4", hive_partitioning=False).read().count() == 2
+        assert lake.create_table_from_files("t", tmp_path / "4", hive_partitioning=False).read().count() == 2
 
 
 def test_units_of_time_are_kept(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
