@@ -165,6 +165,10 @@ _BEYOND = """
     CREATE VIEW of_moods AS SELECT * FROM moods;
     CREATE VIEW of_files AS SELECT * FROM read_csv('CSV');
     CREATE MACRO listed(c := [1, 2]) AS c;
+    CREATE VIEW last_mood AS SELECT max(m) AS "last" FROM strict; COMMENT ON COLUMN last_mood.last IS 'z';
+    CREATE VIEW again AS SELECT * FROM last_mood; COMMENT ON COLUMN first_one.v IS 'v';
+    CREATE TABLE source (id INTEGER, person STRUCT(name VARCHAR)); CREATE TABLE person (id INTEGER, name VARCHAR);
+    CREATE VIEW twofold AS SELECT source.person.name FROM source JOIN person USING (id);
     COMMENT ON TABLE plain IS 'it''s 💧'; COMMENT ON COLUMN plain.v IS 'v'; COMMENT ON VIEW middle IS 'between';
 """
 
@@ -226,8 +230,18 @@ def test_what_a_lake_does_not_have_is_told(catalog: Catalog, spark: SparkSession
         assert lake.table("plain").column_tags("v") == {"comment": "v"}
         assert {view.name: view.tags for view in lake.views()}["middle"] == {"comment": "between"}
         assert strict.read().select("id", "m", "g").orderBy("id").collect() == [(1, "a", 2), (2, "a", 4)]
-        assert {view.name for view in lake.views()} == {"first_one", "middle", "ahead", "of_files"}
+        assert {view.name for view in lake.views()} == {
+            "first_one", "middle", "ahead", "of_files", "last_mood", "again"
+        }  # fmt: skip
     assert report == planned
+    changed, bare = (
+        "it may compare, sort and compute otherwise than before, by m of strict",
+        "without the comments of its columns",
+    )
+    notes = {row.object.replace('"main".', ""): row.note for row in report if row.kind == "view"}
+    assert [notes[name] for name in ('"last_mood"', '"again"', '"first_one"', '"middle"')] == [
+        f"{bare}; {changed}", changed, bare, None
+    ]  # fmt: skip
     told = {(row.object.replace('"main".', ""), row.kind): (row.action, row.rows) for row in report}
     for expected in (
         (('"strict"', "table"), ("brought", 2)), (('"child"', "table"), ("brought", 0)),
@@ -236,7 +250,8 @@ def test_what_a_lake_does_not_have_is_told(catalog: Catalog, spark: SparkSession
         (('"strict"."n"', "default"), ("left", None)), (('"strict"."l"', "default"), ("left", None)),
         (('"places"', "index"), ("left", None)), (('"numbers"', "sequence"), ("left", None)),
         (('"mood"', "type"), ("left", None)), (('"moods"', "view"), ("left", None)),
-        (('"of_moods"', "view"), ("left", None)), (('"of_files"', "view"), ("brought", None)),
+        (('"of_moods"', "view"), ("left", None)), (('"twofold"', "view"), ("left", None)),
+        (('"of_files"', "view"), ("brought", None)),
         (('"listed"', "macro"), ("left", None)), (('"plus"', "macro"), ("brought", None)),
         (('"select"', "schema"), ("brought", None)), (('"select"."ids"', "table macro"), ("brought", None)),
     ):  # fmt: skip
@@ -293,7 +308,9 @@ def test_errors_leave_nothing(file_catalog: Catalog, spark: SparkSession, tmp_pa
                 lake.import_duckdb(str(file), **options)
         with leaving_nothing(file_catalog, lake, "is not on a disk", UnsupportedError):
             lake.import_duckdb("s3://bucket/x.duckdb")
-        lake.import_duckdb(str(path), tables=["T"])
+        with leaving_nothing(file_catalog, lake, "a path is empty"):
+            lake.import_duckdb("")
+        lake.import_duckdb(path, tables=["T"])
         assert [row.table_name for row in lake.tables().collect()] == ["t"]
         with leaving_nothing(file_catalog, lake, 'the lake has "main"."t" already', AlreadyExistsError):
             lake.import_duckdb(str(path), schemas=["main"])

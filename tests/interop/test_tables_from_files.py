@@ -8,8 +8,10 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import AlreadyExistsError, InvalidError, UnsupportedError
@@ -113,20 +115,64 @@ def test_errors_name_the_files(file_catalog: Catalog, spark: SparkSession, tmp_p
     _write(flat, {"id": [1]})
     with attached(file_catalog, spark) as lake:
         lake.create_table("taken", "id INT")
-        cases: list[tuple[str, dict[str, Any], str, type[Exception]]] = [
+        cases: list[tuple[Any, dict[str, Any], str, type[Exception]]] = [
             (f"{tmp_path}/1", {}, f"column 's.x' is int64 in {one} and varchar in {other}", InvalidError),
             (f"{tmp_path}/2", {}, f"{text} cannot be read as Parquet", InvalidError),
             (f"{tmp_path}/3", {}, f"column 'at' of {time} is .*, which DuckLake cannot show", UnsupportedError),
             (f"{tmp_path}/4", {}, f"{hive} is not|{flat} is not", InvalidError),
             (f"{tmp_path}/none/*.parquet", {}, "no Parquet file by that pattern", InvalidError),
             (str(one), {"partitioned_by": ["nope"]}, "nope", Exception),
+            ([], {}, "there are no files to make t of", InvalidError),
+            ("", {}, "a path is empty", InvalidError),
+            ([one, ""], {}, "a path is empty", InvalidError),
+            (5, {}, "5 has no paths of files", InvalidError),
         ]
         for paths, options, reason, error in cases:
             with leaving_nothing(file_catalog, lake, reason, error):
                 lake.create_table_from_files("t", paths, **options)
         with leaving_nothing(file_catalog, lake, "already exists", AlreadyExistsError):
             lake.create_table_from_files("taken", str(one))
-        assert lake.create_table_from_files("t", f"{tmp_path}/4", hive_partitioning=False).read().count() == 2
+        assert lake.create_table_from_files("t", tmp_path / "4", hive_partitioning=False).read().count() == 2
+
+
+def test_units_of_time_are_kept(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    """Linked or copied, no digit is lost: nanoseconds go with nothing else, in whatever order."""
+    files = {unit: str(tmp_path / f"{unit}.parquet") for unit in ("ms", "us", "ns")}
+    for unit, path in files.items():
+        _write(Path(path), {"at": pa.array([1, None], pa.int64()).cast(pa.timestamp(unit))})
+    with attached(file_catalog, spark) as lake:
+        for pair, copy in ((("us", "ns"), False), (("ns", "us"), True), (("ms", "ns"), False), (("ns", "ms"), False)):
+            one, other = (files[unit] for unit in pair)
+            with leaving_nothing(file_catalog, lake, f"column 'at' is .* in {one} and .* in {other}"):
+                lake.create_table_from_files("t", [one, other], copy=copy)
+        for name, pair in (("up", ("ms", "us")), ("down", ("us", "ms"))):
+            table = lake.create_table_from_files(name, [files[unit] for unit in pair])
+            assert [str(column.type) for column in table.columns] == ["timestamp"]
+    with file_catalog.reference() as reference:
+        shown = [("1970-01-01 00:00:00.000001",), ("1970-01-01 00:00:00.001",), (None,), (None,)]
+        for name in ("up", "down"):
+            assert reference.rows(f"SELECT t.at::VARCHAR FROM {name} AS t ORDER BY ALL") == shown
+
+
+def test_directories_that_name_a_column_twice(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:
+    """DuckDB finds the same values, after a compaction too, and refuses what Penstock refuses."""
+    twice, odd = tmp_path / "twice", tmp_path / "odd"
+    for number in (1, 2):
+        _write(twice / f"k={number}" / "K=3" / "a.parquet", {"id": [number]})
+    _write(odd / "k=a%2Fb %25=c" / "a.parquet", {"id": [3]})
+    file = str(odd / "k=a%2Fb %25=c" / "a.parquet")
+    with attached(file_catalog, spark) as lake:
+        table = lake.create_table_from_files("twice", str(twice))
+        assert sorted(table.read().collect()) == [(1, 1), (2, 2)]
+        assert [column.name for column in lake.create_table_from_files("odd", str(odd)).columns] == ["id"]
+        with leaving_nothing(file_catalog, lake, "column 'k' of the table is not in the file"):
+            table.add_files(file)
+    assert_same_tables(file_catalog, spark, "twice", "odd")
+    with file_catalog.reference() as reference, pytest.raises(duckdb.Error, match="k"):
+        reference.execute(f"CALL ducklake_add_data_files('lk', 'twice', {quote(file)}, hive_partitioning => true)")
+    with attached(file_catalog, spark) as lake:
+        lake.table("twice").merge_adjacent_files()
+    assert_same_tables(file_catalog, spark, "twice")
 
 
 def test_times_of_spark(file_catalog: Catalog, spark: SparkSession, tmp_path: Path) -> None:

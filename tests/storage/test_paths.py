@@ -3,9 +3,14 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.storage.duckdb_files import path_literal
 from penstock.storage.paths import hive_values, resolve, to_uri
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00/"), min_size=1, max_size=12)
@@ -26,6 +31,22 @@ def test_a_uri_names_the_same_file(names: list[str]) -> None:
     assert (parsed.scheme, unquote(parsed.path), parsed.query, parsed.fragment) == ("file", path, "", "")
 
 
-def test_hive_values() -> None:
-    path = "/data/region=a%2Fb%20%3D/day=__HIVE_DEFAULT_PARTITION__/file=1.parquet"
-    assert hive_values(path) == {"region": "a/b =", "day": None}
+@pytest.mark.parametrize(
+    ("directory", "values"),
+    [
+        ("region=a%2Fb%20%3D/x/day=__HIVE_DEFAULT_PARTITION__", {"region": "a/b =", "day": None}),
+        ("k=1/k=2", {"k": "1"}),
+        ("K=1/k=__HIVE_DEFAULT_PARTITION__", {"K": "1"}),
+        ("k=a%2Fb %25=c/j=", {"j": ""}),
+        ("k==1/=2/k=a?b/k=a\nb", {}),
+        ("a\\k%20x=1", {"k%20x": "1"}),
+    ],
+)
+def test_hive_values_are_those_that_duckdb_finds(tmp_path: Path, directory: str, values: dict[str, str | None]) -> None:
+    path = tmp_path / directory / "file=1.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1]}), path)
+    assert hive_values(str(path)) == values
+    read = f"read_parquet({path_literal(str(path))}, hive_partitioning = true, hive_types_autocast = false)"
+    [found] = duckdb.sql(f"FROM {read}").to_arrow_table().to_pylist()
+    assert found == {"id": 1} | values

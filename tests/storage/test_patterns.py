@@ -39,6 +39,19 @@ def test_links(linked: Path, pattern: str) -> None:
     assert [(named_files(f"{linked}/{pattern}"),)] == found
 
 
+def test_folders_that_are_passed_over(tmp_path: Path) -> None:
+    """Those that Spark does not read, below a folder of whatever name; a pattern takes what DuckDB takes by it."""
+    root = tmp_path / "_we ird [x]*?"
+    kept = ["_c.parquet", "_k=1/.j=2/a.parquet", "deep/b.parquet"]
+    for name in (*kept, "_temporary/0/d.parquet", "k=1/_delta_log/e.parquet", ".hidden/f.parquet"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"")
+    for path in (root, f"{root}/", f"file://{root}"):
+        assert named_files(str(path)) == [f"{str(path).rstrip('/')}/{name}" for name in kept]
+    found = duckdb.execute("SELECT list(file ORDER BY file) FROM glob(?)", [f"{tmp_path}/*/**/*.parquet"]).fetchall()
+    assert [(named_files(f"{tmp_path}/*/**/*.parquet"),)] == found
+
+
 def test_folders_with_links(linked: Path) -> None:
     """Each file once, however often links lead to it."""
     names = ["plain/deep/h.parquet", "plain/g.parquet", "plain/l.parquet", "run/f.parquet"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from os import PathLike
 
 from pyspark.sql import DataFrame
 
@@ -13,7 +14,9 @@ from penstock.ducklake.moving.duckdb_import import Chosen, import_duckdb
 from penstock.ducklake.moving.file_tables import FileTable, create_table_from_files
 from penstock.ducklake.moving.import_report import REPORT
 from penstock.ducklake.table import Table
+from penstock.ducklake.writing.added_files import Paths, given_paths
 from penstock.ducklake.writing.sort_order import parse_sort_key
+from penstock.errors import InvalidError
 from penstock.spark.local_rows import local_frame
 
 
@@ -23,7 +26,7 @@ class LakeImport(LakeDefinition):
 
     def import_duckdb(
         self,
-        path: str,
+        path: str | PathLike[str],
         *,
         schemas: Collection[str] | None = None,
         tables: Collection[str] | None = None,
@@ -56,13 +59,14 @@ class LakeImport(LakeDefinition):
                 lake cannot have.
             UnsupportedError: The file is encrypted, or not on a disk.
         """
-        lines = import_duckdb(self._attachment, path, Chosen(schemas, tables), dry_run=dry_run)
+        [located] = given_paths([path])
+        lines = import_duckdb(self._attachment, located, Chosen(schemas, tables), dry_run=dry_run)
         return local_frame(self._attachment.spark, lines, REPORT)
 
     def create_table_from_files(
         self,
         name: str,
-        paths: str | Sequence[str],
+        paths: Paths,
         *,
         copy: bool = False,
         partitioned_by: Sequence[str] = (),
@@ -83,7 +87,8 @@ class LakeImport(LakeDefinition):
 
         Args:
             name: The table's name, as `table` takes it.
-            paths: Files, folders (all below them that end in `.parquet`), or patterns: `/data/2026-*/**/*.parquet`.
+            paths: Files, folders (all below them that end in `.parquet`, but for what is in folders like `_temporary`),
+                or patterns: `/data/2026-*/**/*.parquet`.
             copy: Whether rows are written anew, and not linked.
             partitioned_by: Columns and transforms of them, as `create_table` takes them. A linked file is of a
                 partition where its directories give all of these columns.
@@ -100,7 +105,9 @@ class LakeImport(LakeDefinition):
             InvalidError: There is no such file, one is no Parquet file, or two do not go together; it names them.
             UnsupportedError: A file has what DuckLake cannot show.
         """
-        given = [paths] if isinstance(paths, str) else list(paths)
+        given = given_paths(paths)
+        if not given:
+            raise InvalidError(f"there are no files to make {name} of; name some, or make it with create_table")
         rules = MatchingRules(allow_missing=allow_missing, hive_partitioning=hive_partitioning)
         keys = [parse_sort_key(text) for text in sorted_by]
         create_table_from_files(self._attachment, FileTable(name, given, partitioned_by, keys, comment, copy, rules))

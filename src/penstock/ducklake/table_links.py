@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ class TableLinks(TableMaintenance):
 
     def add_files(
         self,
-        paths: str | Sequence[str],
+        paths: added_files.Paths,
         *,
         allow_missing: bool = False,
         ignore_extra_columns: bool = False,
@@ -36,7 +35,8 @@ class TableLinks(TableMaintenance):
         them when no snapshot shows them any more. Nobody else may change, move or delete them.
 
         Args:
-            paths: Files, folders (all below them that end in `.parquet`), or patterns: `/data/2026-*/**/*.parquet`.
+            paths: Files, folders (all below them that end in `.parquet`, but for what is in folders like `_temporary`),
+                or patterns: `/data/2026-*/**/*.parquet`.
             allow_missing: Whether a column that a file lacks reads as NULL or as the default it was added with.
             ignore_extra_columns: Whether columns that the table lacks are hidden.
             hive_partitioning: False takes no values from directories.
@@ -50,7 +50,7 @@ class TableLinks(TableMaintenance):
             UnsupportedError: A file has what DuckLake cannot show.
         """
         rules = MatchingRules(allow_missing, ignore_extra_columns, hive_partitioning)
-        given = [paths] if isinstance(paths, str) else list(paths)
+        given = added_files.given_paths(paths)
         with self._attachment.statement() as transaction:
             added_files.add_files(transaction, self._attachment.spark, self._target(transaction), given, rules)
         return transaction.snapshot

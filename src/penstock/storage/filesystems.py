@@ -62,6 +62,12 @@ def is_file(path: str) -> bool:
     return bool(filesystem.get_file_info(name).type == fs.FileType.File)
 
 
+def is_directory(path: str) -> bool:
+    """Whether there is a directory at a path, or anything below it where storage has none."""
+    filesystem, name = _located(path)
+    return bool(filesystem.get_file_info(name.rstrip("/")).type == fs.FileType.Directory)
+
+
 def file_size(path: str) -> int:
     """The size of a file; FileNotFoundError where it is not there."""
     if store_kind(path) == "http":

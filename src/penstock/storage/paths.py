@@ -11,6 +11,8 @@ from urllib.parse import quote, unquote
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _IN_URLS = "%/:?#[]@!$&'()*+,;="  # beside letters and digits; a `%` begins a code
+_SEPARATOR = re.compile(r"[/\\]")
+_NO_VALUE = re.compile(r"[?\n]")  # which end an address, for DuckDB
 _WEB = re.compile(r"(?i)https?://")
 
 
@@ -75,10 +77,13 @@ def shown_url(url: str) -> str:
 
 
 def hive_values(path: str) -> dict[str, str | None]:
-    """The values of the `name=value` directories of a path, by name."""
-    values: dict[str, str | None] = {}
-    for part in path.split("/")[:-1]:
-        name, separator, value = part.partition("=")
-        if separator:
-            values[unquote(name)] = None if value == HIVE_NULL else unquote(value)
-    return values
+    """The values of the `name=value` directories of a path, by name, as DuckDB finds them.
+
+    Of equal names, in whatever case, the first counts. A directory with two `=` gives none.
+    """
+    values: dict[str, tuple[str, str | None]] = {}
+    for part in _SEPARATOR.split(path)[:-1]:
+        name, _, value = part.partition("=")
+        if name and part.count("=") == 1 and not _NO_VALUE.search(part):
+            values.setdefault(name.lower(), (name, None if value == HIVE_NULL else unquote(value)))
+    return dict(values.values())

@@ -9,7 +9,7 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 
 from penstock.errors import InvalidError
-from penstock.storage.filesystems import is_file, list_files
+from penstock.storage.filesystems import is_directory, is_file, list_files
 from penstock.storage.paths import folder, is_local
 
 _MAGIC = re.compile(r"[*?[]")
@@ -18,23 +18,32 @@ _ANY_FOLDERS = "**"
 
 
 def named_files(path: str) -> list[str]:
-    """The file of this path; or else all that a pattern matches, or that end in `.parquet` below a folder.
+    """The file of this path; or else all that end in `.parquet` below the folder of it, or that a pattern matches.
 
-    In a pattern, `*`, `?` and `[abc]` stand for parts of a name and `**` for any folders but linked ones, as in DuckDB.
-    Files are in the order of their names. InvalidError where there is none.
+    Below a folder, folders are passed over whose names begin with `_` or `.`, as Spark does it: they are the logs
+    and the unfinished work of other programs. In a pattern, `*`, `?` and `[abc]` stand for parts of a name and `**`
+    for any folders but linked ones, as in DuckDB. Files are in the order of their names. InvalidError where there is
+    none.
     """
     if is_file(path):
         return [path]
-    pattern = path if _MAGIC.search(path) else f"{folder(path)}{_ANY_FOLDERS}/{_PARQUET}"
-    parts = pattern.split("/")
-    first = next(place for place, part in enumerate(parts) if _MAGIC.search(part))
-    root = "/".join(parts[:first]) + "/"
-    found = set(_found(root, parts[first:]))
+    if not _MAGIC.search(path) or is_directory(path):
+        root = folder(path)
+        found = {file for file in _found(root, [_ANY_FOLDERS, _PARQUET]) if not _is_hidden(file.removeprefix(root))}
+    else:
+        parts = path.split("/")
+        first = next(place for place, part in enumerate(parts) if _MAGIC.search(part))
+        found = set(_found("/".join(parts[:first]) + "/", parts[first:]))
     if not found:
         raise InvalidError(
             f"there is no file {path!r}, and no Parquet file by that pattern or in a folder of that name"
         )
     return sorted(found)
+
+
+def _is_hidden(file: str) -> bool:
+    """Whether a file is in a folder that is not meant to be read; one like `_k=1` is of a column with such a name."""
+    return any(name.startswith(("_", ".")) and "=" not in name for name in file.split("/")[:-1])
 
 
 def _found(root: str, pattern: Sequence[str]) -> Iterator[str]:

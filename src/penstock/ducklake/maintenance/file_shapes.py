@@ -12,14 +12,13 @@ from penstock.ducklake.catalog.compactable_files import CompactableFile, TableHi
 from penstock.ducklake.catalog.objects import columns_at
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.model.files import MappedField
-from penstock.ducklake.reading.name_mapping import source_names
+from penstock.ducklake.reading.name_mapping import hive_texts, source_names
 from penstock.errors import PenstockError
 from penstock.schema.columns import Column
 from penstock.schema.embedded_columns import EMBEDDED_ROW_ID_FIELD, EMBEDDED_SNAPSHOT_ID_FIELD
 from penstock.schema.types import Type
 from penstock.storage.duckdb_sql import duckdb_quoted, duckdb_type, evolved_values, read_schema, text_literal
 from penstock.storage.filesystems import open_file
-from penstock.storage.paths import hive_values
 
 ROW_ID_READ, SNAPSHOT_ID_READ = "_penstock_row_id", "_penstock_snapshot_id"  # what shapes call the embedded columns
 _EMBEDDED = ((EMBEDDED_ROW_ID_FIELD, ROW_ID_READ), (EMBEDDED_SNAPSHOT_ID_FIELD, SNAPSHOT_ID_READ))
@@ -82,11 +81,11 @@ class FileShapes:
         assert file.mapping_id is not None
         mapping = self.mappings[file.mapping_id]
         names, hive = source_names(mapping), {item.column_id: item.source_name for item in mapping if item.is_partition}
-        texts = {name.lower(): value for name, value in hive_values(file.path).items()} if hive else {}
+        texts = hive_texts(file.path, hive.values()) if hive else {}
         source, values = [], {}
         for column in columns_at(self.history.columns, At(file.begin_snapshot)):
             if column.id in hive:
-                values[column.id] = _constant(texts.get(hive[column.id].lower()), column)
+                values[column.id] = _constant(texts[hive[column.id].lower()], column)
                 source.append(column)
             elif column.id in names:
                 values[column.id] = duckdb_quoted(names[column.id])

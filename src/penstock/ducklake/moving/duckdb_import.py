@@ -15,15 +15,14 @@ from penstock.ducklake.catalog import objects
 from penstock.ducklake.catalog.commits import staged_schemas
 from penstock.ducklake.model.column_defaults import DIALECT
 from penstock.ducklake.model.names import DEFAULT_SCHEMA, parse_table_name
-from penstock.ducklake.model.objects import MacroImplementation
 from penstock.ducklake.model.snapshot_changes import quoted_name
-from penstock.ducklake.moving.duckdb_macros import exported_definitions, source_macros
+from penstock.ducklake.moving.duckdb_macros import LakeMacro, exported_definitions, source_macros
 from penstock.ducklake.moving.duckdb_source import DuckDBSource, SourceTable, SourceView, duckdb_source
 from penstock.ducklake.moving.import_report import ImportReport, Line
-from penstock.ducklake.moving.lake_views import view_check
+from penstock.ducklake.moving.lake_views import changed_names, view_check
+from penstock.ducklake.moving.query_names import SourceNames, lake_query
 from penstock.ducklake.moving.row_job import RESULT, RowJob, RowRange
 from penstock.ducklake.moving.table_plans import TablePlan, plan_table
-from penstock.ducklake.moving.texts import lake_query
 from penstock.ducklake.transaction import Transaction
 from penstock.ducklake.writing import definitions
 from penstock.ducklake.writing.duckdb_macros import check_macro
@@ -56,19 +55,12 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class _Macro:
-    schema: str
-    name: str
-    implementations: tuple[MacroImplementation, ...]
-
-
-@dataclass(frozen=True)
 class _Plan:
     """All that is to be made in the lake."""
 
     schemas: tuple[str, ...]
     tables: tuple[TablePlan, ...]
-    macros: tuple[_Macro, ...]
+    macros: tuple[LakeMacro, ...]
     views: tuple[SourceView, ...]
 
 
@@ -107,8 +99,9 @@ def _planned(attachment: Attachment, source: DuckDBSource, chosen: Chosen, repor
     plans = tuple(plan_table(source, table, report, inlines=inlines[table.schema]) for table in tables)
     if chosen.tables is not None:
         return _Plan(schemas, plans, (), ())
-    macros = _macros(source, chosen, known, report)
-    views = _views(source, chosen, (known, plans, macros), report)
+    names = source.names()
+    macros = _macros(source, chosen, names, report)
+    views = _views(source, chosen, names, (known, plans, macros), report)
     for item in source.leftovers():
         if chosen.has(item.schema):
             report.left((item.schema, item.name), item.kind, item.reason)
@@ -134,40 +127,47 @@ def _chosen_tables(
     ]
 
 
-def _macros(source: DuckDBSource, chosen: Chosen, schemas: Sequence[str], report: ImportReport) -> tuple[_Macro, ...]:
+def _macros(source: DuckDBSource, chosen: Chosen, names: SourceNames, report: ImportReport) -> tuple[LakeMacro, ...]:
     found = [macro for macro in source_macros(source) if chosen.has(macro.schema)]
     exported = exported_definitions(source) if found else ""
     brought = []
     for macro in found:
         name, kind = (macro.schema, macro.name), "macro" if macro.kind == "scalar" else "table macro"
         try:
-            implementations = macro.implementations(exported, source.catalog, schemas)
-            check_macro(quoted_name(*name), implementations)
+            made = macro.in_lake(source, exported, names)
+            check_macro(quoted_name(*name), made.implementations)
         except PenstockError as error:
             report.left(name, kind, str(error))
             continue
-        brought.append(_Macro(macro.schema, macro.name, implementations))
-        report.brought(name, kind, note="without its comment" if macro.has_comment else None)
+        brought.append(made)
+        report.brought(name, kind, note="; ".join(made.notes) or None)
     return tuple(brought)
 
 
 def _views(
-    source: DuckDBSource, chosen: Chosen, lake: tuple[Sequence[str], Sequence[TablePlan], Sequence[_Macro]],
-    report: ImportReport,
+    source: DuckDBSource, chosen: Chosen, names: SourceNames,
+    lake: tuple[Sequence[str], Sequence[TablePlan], Sequence[LakeMacro]], report: ImportReport,
 ) -> tuple[SourceView, ...]:  # fmt: skip
     schemas, tables, macros = lake
-    views = [
-        replace(view, query=lake_query(view.query, source.catalog, schemas))
-        for view in source.views()
-        if chosen.has(view.schema)
-    ]
+    views = []
+    for view in source.views():
+        if chosen.has(view.schema):
+            try:
+                views.append(replace(view, query=lake_query(view.query, names)))
+            except UnsupportedError as error:
+                report.left((view.schema, view.name), "view", str(error))
     ways = [(macro.schema, macro.name, macro.implementations) for macro in macros]
     with view_check(schemas, tables, ways) as check:
         working = tuple(check.working(views))
+    texts = [(view.name, view.query) for view in working]
+    texts += [(macro.name, way.sql) for macro in macros for way in macro.implementations]
+    touched = changed_names({table.source.name: table.changed for table in tables if table.changed}, texts)
     for view in working:
-        unchecked = check.unchecked.get((view.schema, view.name))
-        note = None if unchecked is None else f"not tried: {unchecked}"
-        report.brought((view.schema, view.name), "view", note=note)
+        unchecked, columns = check.unchecked.get((view.schema, view.name)), touched.get(view.name.lower())
+        notes = [f"not tried: {unchecked}"] if unchecked is not None else []
+        notes += ["without the comments of its columns"] if view.has_column_comments else []
+        notes += [f"it may compare, sort and compute otherwise than before, by {columns}"] if columns else []
+        report.brought((view.schema, view.name), "view", note="; ".join(notes) or None)
     for name, reason in check.broken.items():
         report.left(name, "view", f"it would not work in the lake: {reason}")
     return working

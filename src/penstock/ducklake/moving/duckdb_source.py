@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 import duckdb
 from duckdb.sqltypes import DuckDBPyType
 
+from penstock.ducklake.model.names import DEFAULT_SCHEMA
+from penstock.ducklake.moving.query_names import SourceNames
 from penstock.errors import CatalogError, InvalidError, NotFoundError, PenstockError, UnsupportedError
 from penstock.storage.duckdb_files import connect_duckdb
 from penstock.storage.duckdb_sql import duckdb_quoted, text_literal
@@ -62,6 +65,7 @@ class SourceView:
     query: str
     aliases: tuple[str, ...]
     comment: str | None
+    has_column_comments: bool
 
 
 @dataclass(frozen=True)
@@ -81,10 +85,16 @@ class DuckDBSource:
     connection: duckdb.DuckDBPyConnection
     path: str
 
-    @property
-    def catalog(self) -> str:
-        """What DuckDB calls the database where nobody says otherwise; the texts of views may begin names with it."""
-        return PurePath(self.path).stem
+    def names(self) -> SourceNames:
+        """The names that the texts of views and macros may use."""
+        schemas = {DEFAULT_SCHEMA, *map(str.lower, self.schemas())}
+        tables = self.listed("lower(table_name)", "duckdb_tables") + self.listed("lower(view_name)", "duckdb_views")
+        columns = self.listed("lower(column_name)", "duckdb_columns")
+        macros = self.listed("lower(schema_name), lower(function_name)", "duckdb_functions")
+        return SourceNames(
+            _own_name(self.path).lower(), schemas, {name for (name,) in tables}, {name for (name,) in columns},
+            {(schema, name) for own, name in macros for schema in (own, "")},
+        )  # fmt: skip
 
     def schemas(self) -> list[str]:
         """The names of the schemas, but for `main`, which every database has."""
@@ -109,12 +119,13 @@ class DuckDBSource:
     def views(self) -> list[SourceView]:
         """The views."""
         found = []
+        remarked = set(self.listed("schema_name, table_name", "duckdb_columns", "comment IS NOT NULL"))
         for schema, name, sql, comment in self.listed("schema_name, view_name, sql, comment", "duckdb_views"):
             match = _VIEW.fullmatch(sql.strip())
             if match is None:
                 raise InvalidError(f"Penstock cannot read the text of view {schema}.{name}: {sql}")
             aliases = tuple(_unquoted(alias) for alias in _ALIAS.findall(match["aliases"] or ""))
-            found.append(SourceView(schema, name, match["query"], aliases, comment))
+            found.append(SourceView(schema, name, match["query"], aliases, comment, (schema, name) in remarked))
         return found
 
     def leftovers(self) -> Iterator[Leftover]:
@@ -215,6 +226,15 @@ def _explained(path: str, reason: str) -> PenstockError:
             f"{path} is open to be written: close the connections to it, in this program too, and try again ({reason})"
         )
     return InvalidError(f"{path} cannot be opened as a DuckDB database: {reason}")
+
+
+def _own_name(path: str) -> str:
+    """What DuckDB calls a database where nobody says otherwise, by the name of its file."""
+    with tempfile.TemporaryDirectory(prefix="penstock-") as directory:
+        connection = duckdb.connect(Path(directory) / PurePath(path).name)
+        [[name]] = connection.execute("SELECT current_database()").fetchall()
+        connection.close()
+    return str(name)
 
 
 def _unquoted(name: str) -> str:

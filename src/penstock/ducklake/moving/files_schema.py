@@ -23,6 +23,13 @@ _MOST_TASKS = 200
 _RESULT = "told binary"
 # What values of different types are kept as, where neither type holds both.
 _WIDER = [Type(name) for name in ("int16", "int32", "int64", "uint16", "uint32", "uint64", "float64")]
+# The units of time that each unit holds: add_files takes others too, and rounds.
+_COARSER: dict[str, tuple[str, ...]] = {
+    "timestamp_s": (),
+    "timestamp_ms": ("timestamp_s",),
+    "timestamp": ("timestamp_s", "timestamp_ms"),
+    "timestamp_ns": (),
+}
 _IN_DIRECTORIES = [Type("int64"), Type("date"), Type("timestamp")]
 _MOST_DIGITS = 38
 
@@ -141,10 +148,17 @@ def _common(one: HeldType | None, other: HeldType | None) -> HeldType | None:
         scale = max(one.type.scale, other.type.scale)
         digits = scale + max(one.type.precision - one.type.scale, other.type.precision - other.type.scale)
         candidates = [Type("decimal", digits, scale)] if digits <= _MOST_DIGITS else []
-    kind = next((each for each in candidates if one.fits(each) and other.fits(each)), None)
+    kind = next((each for each in candidates if _keeps(each, one) and _keeps(each, other)), None)
     if kind is None:
         return None
     return one if kind == one.type else other if kind == other.type else HeldType(kind, str(kind))
+
+
+def _keeps(kind: Type, held: HeldType) -> bool:
+    """Whether a type holds all values of a leaf as they are; nanoseconds do not reach as far as other times."""
+    if held.type is not None and kind.name in _COARSER:
+        return held.type.name in (kind.name, *_COARSER[kind.name])
+    return held.fits(kind)
 
 
 def _disagree(one: _Found, other: _Found, name: str) -> InvalidError:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 import duckdb
@@ -68,6 +69,28 @@ def view_check(schemas: Iterable[str], tables: Iterable[TablePlan], macros: Macr
             with suppress(duckdb.Error):  # one that needs what is not there: views that call it tell
                 connection.execute(f"CREATE MACRO {_name(schema, name)}{ways}")
         yield ViewCheck(connection)
+
+
+def changed_names(tables: Mapping[str, Sequence[str]], texts: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The columns of another type that tables, views and macros read, by their names in lower case.
+
+    `tables` have the columns that changed, `texts` the names and texts of views and macros. A text reads what it
+    names: in doubt it is told once too often.
+    """
+    touched = {name.lower(): f"{', '.join(columns)} of {name}" for name, columns in tables.items()}
+    lowered, found = [(name, text.lower()) for name, text in texts], True
+    while found:
+        found = False
+        for name, text in lowered:
+            reads = next((columns for other, columns in touched.items() if _names(text, other)), None)
+            if reads is not None and name.lower() not in touched:
+                touched[name.lower()], found = reads, True
+    return touched
+
+
+def _names(text: str, name: str) -> bool:
+    written = name.replace('"', '""')
+    return written in text and re.search(rf"(?<!\w){re.escape(written)}(?!\w)", text) is not None
 
 
 def _name(schema: str, name: str) -> str:

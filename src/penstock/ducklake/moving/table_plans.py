@@ -34,6 +34,7 @@ class TablePlan:
     size: int
     last_row: int | None
     inlines: bool  # whether the lake may keep rows of it in its catalog
+    changed: tuple[str, ...] = ()  # the columns whose values are of another type
 
     @property
     def name(self) -> str:
@@ -67,12 +68,14 @@ def plan_table(source: DuckDBSource, table: SourceTable, report: ImportReport, *
     rows = source.row_count(table)
     report.brought((table.schema, table.name), "table", rows)
     ids = count(1)
-    columns, values, comments = [], [], {}
+    columns, values, comments, changed = [], [], {}, []
     for column in table.columns:
         place = (table.schema, table.name, column.name)
         kept = kept_column(column.name, column.kind, ids, lambda condition: source.holds(table, condition))
         for change in kept.changes:
             report.changed(place, "column", change)
+        if kept.changes:
+            changed.append(column.name)
         plain = replace(without_default(kept.column), nulls_allowed=column.nulls_allowed)
         columns.append(_with_default(plain, column, place, report))
         values.append(kept.value)
@@ -83,7 +86,8 @@ def plan_table(source: DuckDBSource, table: SourceTable, report: ImportReport, *
     except InvalidError as error:
         raise InvalidError(f"table {table.schema}.{table.name} of {source.path} cannot be brought: {error}") from None
     definition = NewTable(tuple(columns), comments)
-    return TablePlan(table, definition, tuple(values), rows, source.size(table), source.last_row(table), inlines)
+    size, last_row = source.size(table), source.last_row(table)
+    return TablePlan(table, definition, tuple(values), rows, size, last_row, inlines, tuple(changed))
 
 
 def _with_default(plain: Column, column: SourceColumn, place: tuple[str, ...], report: ImportReport) -> Column:

@@ -1,10 +1,6 @@
-"""Rewrites what DuckDB keeps as text, so that it means the same in a lake: defaults and queries."""
+"""Rewrites the defaults of DuckDB's columns, which it keeps as text, so that they mean the same in a lake."""
 
 from __future__ import annotations
-
-import json
-from collections.abc import Collection
-from typing import Any
 
 import duckdb
 
@@ -12,7 +8,6 @@ from penstock.ducklake.model.column_defaults import NO_DEFAULT, Default, express
 from penstock.ducklake.writing.duckdb_expressions import calculator, expression_nodes
 from penstock.errors import InvalidError
 from penstock.schema.columns import Column
-from penstock.storage.duckdb_files import duckdb_cursor
 from penstock.storage.duckdb_sql import duckdb_type
 
 
@@ -37,39 +32,3 @@ def lake_default(column: Column, sql: str) -> Default:
     except duckdb.Error as error:
         raise InvalidError(str(error).splitlines()[0]) from None
     return NO_DEFAULT if own is None else literal_default(own if again == value else value, value)
-
-
-def lake_query(query: str, catalog: str, schemas: Collection[str]) -> str:
-    """A query whose names do not begin with the database that it was made in; one without such is left as it is.
-
-    `catalog.name` and `schema.name` are written alike: the schemas of the database tell them apart.
-    """
-    if catalog.lower() not in query.lower():
-        return query
-    with duckdb_cursor() as connection:
-        [[text]] = connection.execute("SELECT json_serialize_sql($1)", [query]).fetchall()
-        tree = json.loads(text)
-        _rename(tree, catalog.lower(), {schema.lower() for schema in schemas})
-        if tree == json.loads(text) or tree["error"]:
-            return query
-        [[renamed]] = connection.execute("SELECT json_deserialize_sql(CAST($1 AS JSON))", [json.dumps(tree)]).fetchall()
-    return str(renamed)
-
-
-def _rename(tree: Any, catalog: str, schemas: Collection[str]) -> None:
-    """Take the database out of all names."""
-    if isinstance(tree, list):
-        for item in tree:
-            _rename(item, catalog, schemas)
-    if not isinstance(tree, dict):
-        return
-    names = tree.get("column_names", [])
-    if len(names) > 2 and names[0].lower() == catalog:
-        names[0:1] = []
-    for above, schema in (("catalog_name", "schema_name"), ("catalog", "schema")):
-        if str(tree.get(above, "")).lower() == catalog:
-            tree[above] = ""
-        elif not tree.get(above) and str(tree.get(schema, "")).lower() == catalog and catalog not in schemas:
-            tree[schema] = ""
-    for item in tree.values():
-        _rename(item, catalog, schemas)

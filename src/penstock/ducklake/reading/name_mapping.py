@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import types as T  # noqa: N812
@@ -10,7 +10,7 @@ from pyspark.sql import types as T  # noqa: N812
 from penstock.ducklake.model.files import MappedField
 from penstock.ducklake.reading.hive_values import castable_text
 from penstock.ducklake.reading.row_conversion import Conversion, Reading
-from penstock.errors import UnsupportedError
+from penstock.errors import InvalidError, UnsupportedError
 from penstock.schema.columns import Column
 from penstock.spark.projection import type_sql
 from penstock.storage.paths import hive_values
@@ -31,8 +31,8 @@ class MappedReading:
 
     def constants_of(self, path: str) -> tuple[str | None, ...]:
         """The constants of the file at a path."""
-        values = {name.lower(): value for name, value in hive_values(path).items()}
-        return tuple(self._constant(column_id, values.get(name.lower())) for column_id, name in self.hive.items())
+        values = hive_texts(path, self.hive.values())
+        return tuple(self._constant(column_id, values[name.lower()]) for column_id, name in self.hive.items())
 
     def _constant(self, column_id: int, text: str | None) -> str | None:
         column = self.columns.get(column_id)
@@ -74,6 +74,18 @@ def mapping_by_position(columns: Sequence[Column], names: Sequence[str]) -> tupl
                 "told; link the file by its names instead, with add_files to a new table"
             )
     return tuple(MappedField(number, name, column.id, None, False) for number, (column, name) in enumerate(pairs))
+
+
+def hive_texts(path: str, names: Iterable[str]) -> dict[str, str | None]:
+    """What the directories of a path say, by names in lower case; InvalidError where they do not say all of these."""
+    values = {name.lower(): value for name, value in hive_values(path).items()}
+    for name in names:
+        if name.lower() not in values:
+            raise InvalidError(
+                f"{path} is in no directory {name}=..., by which the catalog takes a column of it, and no reader finds "
+                "that; link the file anew from such a directory, with one `=` in its name"
+            )
+    return values
 
 
 def source_names(mapping: Sequence[MappedField]) -> dict[int, str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
+from os import PathLike, fspath
 from typing import Protocol
 
 import pyarrow as pa
@@ -23,6 +24,8 @@ from penstock.spark.stores import prepare_other_store
 from penstock.spark.workers import map_in_workers
 from penstock.storage.paths import absolute
 from penstock.storage.patterns import named_files
+
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 _MOST_TASKS = 200
 _MOST_SHOWN = 5
@@ -136,6 +139,17 @@ def add_delta(transaction: Transaction, spark: SparkSession, target: WriteTarget
     with suppress(UnsupportedError, PermissionError):
         source.note_link(f"{transaction.catalog.database.location} {target.info.full_name}")
     stage_matched_files(transaction, target, files)
+
+
+def given_paths(paths: Paths) -> list[str]:
+    """The paths that a user gave, one or many, as texts."""
+    try:
+        texts = [fspath(path) for path in ([paths] if isinstance(paths, str | PathLike) else paths)]
+    except TypeError:
+        raise InvalidError(f"{paths!r} has no paths of files; give texts or pathlib.Path") from None
+    if "" in texts:
+        raise InvalidError("a path is empty; name a file, a folder or a pattern, and '.' for the current folder")
+    return texts
 
 
 def located_path(path: str) -> str:
