@@ -129,9 +129,23 @@ def test_options_of_other_work(options: list[str]) -> None:
     assert penstock("maintain", "a.ducklake", *options).code == 2
 
 
+@pytest.mark.parametrize(
+    ("age", "told"),
+    [
+        ("7", "has no unit: write '7 days'"), (" +1.5 ", "has no unit"), ("-10 days", "yet to come"),
+        ("7 days ago", "yet to come"), ("2126-04-10", "yet to come"), ("soon", "is not understood"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("work", ["expire", "cleanup", "orphans"])
+def test_ages_that_nobody_means(work: str, age: str, told: str) -> None:
+    answer = penstock("maintain", "none.ducklake", work, "--older-than", age)
+    assert (answer.code, told in " ".join(answer.err.replace("│", "").split())) == (2, True), answer.err
+
+
 @pytest.mark.one_catalog
 def test_ages(lake: str) -> None:
-    assert penstock("maintain", lake, "expire", "--older-than", "soon").code == 2
+    for age in ("99999 years", "300000 years"):
+        assert penstock("maintain", lake, "expire", "--older-than", age, "--json").json == []
     assert penstock("maintain", lake, "expire", "--older-than", "2000-01-01", "--json").json == []
 
 

@@ -246,6 +246,39 @@ def test_an_option_that_is_not_understood_is_a_problem_and_no_end(file_catalog: 
         assert "'huge', which is not understood" in bad["small files"][0].message
 
 
+@pytest.mark.parametrize("value", ["garbage", "-10 days", "5000 years", "10000000 years", "2000 years"])
+def test_ages_that_nobody_expected(stored: tuple[OpenCatalog, Path], value: str) -> None:
+    lake, folder = stored
+    age(folder / "ducklake-00000000-0000-7000-8000-000000000001.parquet", 300)
+    names = ("delete_older_than", "expire_older_than")
+    lake.database.insert("ducklake_metadata", ("key", "value"), [(name, value) for name in names])
+    bad = found(lake, store=True)
+    assert set(bad) == (set() if value.endswith("years") else {"old snapshots", "scheduled files", "orphans"})
+    for check, [one] in bad.items():
+        option = names[check == "old snapshots"]
+        assert (one.severity, f"option {option!r} has the value {value!r}" in one.message) == ("problem", True)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "a lot"])
+def test_thresholds_that_nobody_expected(stored: tuple[OpenCatalog, Path], value: str) -> None:
+    lake, _ = stored
+    lake.database.insert("ducklake_metadata", ("key", "value"), [("rewrite_delete_threshold", value)])
+    bad = found(lake)
+    assert set(bad) == {"deleted rows", "options"}
+    assert f"option 'rewrite_delete_threshold' has the value {value!r}" in bad["options"][0].message
+
+
+def test_an_error_that_nobody_expected_ends_one_check(
+    stored: tuple[OpenCatalog, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("broken\n password=geheim")
+
+    monkeypatch.setattr("penstock.ducklake.inspection.checks.snapshots.counted", broken)
+    problem = only(stored[0], "old snapshots")
+    assert problem.message == "this could not be checked: RuntimeError: broken password=***"
+
+
 @pytest.fixture
 def stored(file_catalog: Catalog) -> Iterator[tuple[OpenCatalog, Path]]:
     """A lake with a partitioned table, and the folder of that."""

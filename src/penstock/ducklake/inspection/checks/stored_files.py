@@ -8,14 +8,14 @@ from posixpath import dirname
 
 import pyarrow as pa
 
-from penstock.ducklake.catalog.ages import DELETE_OLDER_THAN, before_now
+from penstock.ducklake.catalog.ages import DELETE_OLDER_THAN, option_cutoff
 from penstock.ducklake.catalog.file_paths import NamedFile, named_files
 from penstock.ducklake.catalog.location import redact
 from penstock.ducklake.inspection import remedies
 from penstock.ducklake.inspection.findings import Examined, Finding, counted, finding, sized
 from penstock.ducklake.inspection.lake_folders import YOUNG, files_in, lake_folders, own_files, unnamed
 from penstock.ducklake.inspection.thresholds import FILES_LOOKED_AT, SNAPSHOT_AGE
-from penstock.errors import PenstockError
+from penstock.errors import InvalidError, PenstockError
 from penstock.storage.filesystems import StoredFile, is_file, list_directory
 from penstock.storage.paths import normalised
 from penstock.storage.stores import store_kind
@@ -46,8 +46,12 @@ def check(lake: Examined) -> Iterator[Finding]:
 
 def _orphans(lake: Examined, stored: Sequence[tuple[str, StoredFile]]) -> Finding:
     interval = lake.option("delete_older_than") or DELETE_OLDER_THAN
+    try:
+        limit = option_cutoff("delete_older_than", interval)
+    except InvalidError as error:
+        remedy = remedies.set_option("delete_older_than", DELETE_OLDER_THAN)
+        return finding(ORPHANS, "problem", f"this could not be checked: {error}", remedy=remedy)
     found = unnamed(lake.catalog, own_files(stored, lake.now - YOUNG))
-    limit = before_now(interval)
     due = [file for file in found if file.modified < limit]
     size = sum(file.size for file in due)
     numbers = {"files": len(found), "due": len(due), "bytes": size, "stored_files": len(stored)}
