@@ -171,6 +171,26 @@ def test_names_and_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sqlite
     assert "prod" not in penstock("lakes").out
 
 
+def test_a_password_with_blanks_is_shown_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PENSTOCK_CONFIG")
+    monkeypatch.setenv("PG_HOST", "127.0.0.1")
+    monkeypatch.setenv("PW", f"{SECRET} x={SECRET} '{SECRET}")
+    monkeypatch.setenv("PENSTOCK_LAKE_E", f"postgres:host=127.0.0.1 port=1 password=q {SECRET} dbname=x")
+    Path("penstock.toml").write_text(
+        """lakes.a.location = "postgres:host=${PG_HOST} port=1 dbname=x password=${PW}"
+        lakes.b.location = "postgres:host=${PG_HOST} port=1 dbname=x password = '${PW}'"
+        lakes.c.location = "postgresql://me:${PW}@${PG_HOST}:1/x"
+        lakes.d.location = "postgresql://${PG_HOST}:1/x?password=${PW}&sslmode=disable"
+        """
+    )
+    listed = penstock("lakes", "--json")
+    assert [line["location"] is not None for line in listed.json] == [True] * 5
+    assert "ducklake:postgres:host=127.0.0.1 port=1 dbname=x password=***" in listed.out
+    told = listed.out + penstock("lakes").out + "".join(refused("ls", name) for name in "abcde")
+    assert SECRET not in told
+
+
 def test_a_file_that_another_process_writes_to(duckdb_catalog: Catalog) -> None:
     with duckdb_catalog.build() as reference:
         reference.execute("CREATE TABLE t AS SELECT 1 AS a")

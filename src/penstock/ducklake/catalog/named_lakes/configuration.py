@@ -171,7 +171,7 @@ def _storage_options(entries: Mapping[str, Entry]) -> StorageOptions:
 
 def _uri(entry: Entry) -> str:
     """The location, whose file is there where the configuration says, from wherever it is used."""
-    text = entry.text()
+    text = entry.location()
     uri = text if text.startswith(SCHEME) else SCHEME + text
     if is_name(uri.removeprefix(SCHEME)):
         raise AttachError(f"{entry.where} is a bare word; write the file as ./FILE, or with an ending")
