@@ -241,7 +241,7 @@ def test_errors_that_nobody_expected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_of_it_needs_spark(duckdb_catalog: Catalog, tmp_path: Path) -> None:
     with duckdb_catalog.build() as reference:
-        reference.execute("CREATE TABLE t AS SELECT 1 AS a")
+        reference.execute(f"CREATE TABLE t AS SELECT 1 AS a, {', '.join(f'1 AS c{i}' for i in range(40))}")
     commands = [
         ["create", f"ducklake:{tmp_path}/new.ducklake"],
         ["ls", duckdb_catalog.uri],
@@ -249,6 +249,7 @@ def test_nothing_of_it_needs_spark(duckdb_catalog: Catalog, tmp_path: Path) -> N
         ["snapshots", duckdb_catalog.uri],
         ["history", duckdb_catalog.uri, "t"],
         ["copy-catalog", duckdb_catalog.uri, f"ducklake:sqlite:{tmp_path}/copy.sqlite"],
+        ["copy-catalog", duckdb_catalog.uri, f"ducklake:{tmp_path}/copy.ducklake"],
         ["lakes"],
     ]
     script = """
@@ -257,6 +258,10 @@ from penstock.cli.application import run
 for command in {commands}:
     assert run(command) == 0, command
 assert not any(map(sys.modules.get, ("pyspark", "py4j", "pandas")))
+from penstock.cli.delayed_imports import bring_back
+bring_back()
+import pandas, pyarrow
+assert pyarrow.array(pandas.Series([float("nan")])).null_count == 1
 """
     done = subprocess.run(
         [sys.executable, "-c", script.format(commands=commands)], env=environment(), capture_output=True, text=True
