@@ -15,7 +15,7 @@ from penstock.ducklake.catalog.migration import format_version, migrate
 from penstock.ducklake.catalog.remote_files import recognised
 from penstock.ducklake.model.options import OptionValue
 from penstock.errors import AttachError, CatalogError
-from penstock.storage.paths import absolute, folder
+from penstock.storage.paths import absolute, folder, is_local
 
 _FILES = ("duckdb", "sqlite")
 
@@ -150,9 +150,19 @@ def _located(database: Database, options: AttachOptions) -> Catalog:
         raise AttachError(f"{database.location} names no data path; give data_path")
     refuse_secrets(given)
     path = folder(absolute(given))
-    if stored is not None and path != folder(absolute(stored)) and not options.override_data_path:
+    same = stored is None or path == folder(absolute(stored)) or _is_same_elsewhere(stored, path)
+    if not same and not options.override_data_path:
         raise AttachError(
             f"{database.location} keeps its files under {stored}, not {given}; "
             "leave data_path out, or set override_data_path=True"
         )
     return Catalog(database, path, folder(given))
+
+
+def _is_same_elsewhere(stored: str, path: str) -> bool:
+    """Whether a path is a lake's relative one, seen from another folder than the one that this program runs in."""
+    if not is_local(stored) or not is_local(path) or stored.startswith("file:") or os.path.isabs(stored):
+        return False
+    parts = [part for part in os.path.normpath(stored).split("/") if part not in (".", "..")]
+    ends = path.rstrip("/").split("/")[-len(parts) :] == parts
+    return bool(parts) and ends and (os.path.isdir(path) or not os.path.isdir(absolute(stored)))
