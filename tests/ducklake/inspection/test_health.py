@@ -20,7 +20,7 @@ from penstock.ducklake.inspection.health import Finding, lake_health
 from penstock.ducklake.model.names import parse_table_name
 from support.catalogs import Catalog
 from support.inspection import opened, shown
-from support.reference import identifier, quote
+from support.reference import Reference, identifier, quote
 
 OF_THE_CATALOG = {
     "format version", "small files", "deleted rows", "files without statistics", "inlined rows", "old snapshots",
@@ -348,6 +348,23 @@ def test_linked_files_are_looked_for_where_they_are(file_catalog: Catalog, tmp_p
         assert found(lake, store=True) == {}
         (tmp_path / "linked" / "b%20b.parquet").unlink()
         assert only(lake, "missing files", store=True).numbers == {"files": 1, "live": 1}
+
+
+def test_a_relative_data_path_from_another_folder(
+    sqlite_catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Reference() as reference:
+        reference.attach(sqlite_catalog.uri, data_path="or.files/", data_inlining_row_limit=0)
+        reference.execute("CREATE TABLE t AS FROM range(10)")
+    with opened(sqlite_catalog) as lake:
+        assert found(lake, store=True) == {}
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with opened(sqlite_catalog) as lake:
+        problem = only(lake, "store", store=True)
+        assert problem.severity == "problem"
+        assert "files are under or.files/, relative to the folder that a program is started in" in problem.message
 
 
 def test_a_store_that_cannot_be_reached_is_a_problem(stored: tuple[OpenCatalog, Path]) -> None:

@@ -42,6 +42,13 @@ class Catalog:
     data_path: str
     data_path_as_given: str
 
+    def is_elsewhere(self) -> bool:
+        """Whether files are in a folder that is relative to where a program is started, and not there from here."""
+        given = self.data_path_as_given
+        if folder(absolute(given)) == given or os.path.isabs(given) or os.path.isdir(self.data_path):
+            return False
+        return bool(self.database.query("SELECT 1 FROM ducklake_data_file WHERE path_is_relative LIMIT 1"))
+
     def options(self) -> list[OptionValue]:
         """Every option that was set, at every scope."""
         rows = self.database.query('SELECT "key", "value", "scope", scope_id FROM ducklake_metadata ORDER BY 1, 3, 4')

@@ -30,6 +30,14 @@ def check(lake: Examined) -> Iterator[Finding]:
     if store_kind(data_path) == "http":
         yield finding(CHECK, "fine", f"{data_path} cannot be listed, so that no file there was looked for")
         return
+    if lake.catalog.is_elsewhere():
+        message = (
+            f"files are under {lake.catalog.data_path_as_given}, relative to the folder that a program is started in, "
+            f"and there is no {data_path}: start it in the folder that the lake was made in"
+        )
+        remedy = remedies.Remedy("", "penstock.attach(..., data_path=..., override_data_path=True)")
+        yield finding(CHECK, "problem", message, remedy=remedy)
+        return
     try:
         # Before the listing: what is written meanwhile is there then.
         named = list(named_files(lake.database, lake.catalog.data_path))
