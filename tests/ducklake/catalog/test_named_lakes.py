@@ -261,6 +261,10 @@ def test_no_default_lake(monkeypatch: pytest.MonkeyPatch) -> None:
         ("max_retry_count = true", "[lakes.sales] max_retry_count takes a whole number"),
         ("max_retry_count = 1.5", "[lakes.sales] max_retry_count takes a whole number"),
         ("retry_backoff = false", "[lakes.sales] retry_backoff takes a number"),
+        ("retry_backoff = nan", "[lakes.sales] retry_backoff takes a number from 0"),
+        ("retry_backoff = inf", "[lakes.sales] retry_backoff takes a number from 0"),
+        ("max_retry_count = -1", "[lakes.sales] max_retry_count takes a number from 0"),
+        ("[defaults]\nretry_wait_ms = -5", "[defaults] retry_wait_ms takes a number from 0"),
         ("data_path = 5", "[lakes.sales] data_path takes a text in quotes"),
         ("snapshot_version = 1.0", "[lakes.sales] snapshot_version takes a whole number"),
         ("snapshot_time = 5", "[lakes.sales] snapshot_time takes a time"),
@@ -317,10 +321,15 @@ def test_variables_that_make_no_sense(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "the variable PENSTOCK_LAKE_SALES__PASSWORD is nothing of a lake" in refused()
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe", b"a = '\x00'"])
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"a = '\x00'", b"a = " + b"[" * 3000])
 def test_files_that_cannot_be_read(content: bytes) -> None:
     Path("penstock.toml").write_bytes(content)
     assert refused().startswith("penstock.toml ")
+
+
+def test_a_file_with_a_byte_order_mark() -> None:
+    write("\ufefflakes.sales.location = 'a.ducklake'")
+    assert called()[0] == "ducklake:duckdb:a.ducklake"
 
 
 def test_nothing_of_it_needs_spark() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from penstock.ducklake.catalog.location import is_before_secret, remember_secret
-from penstock.ducklake.model.attach_parameters import ATTACH_PARAMETERS, ParameterType, argument
+from penstock.ducklake.model.attach_parameters import ATTACH_PARAMETERS, RETRIES, ParameterType, argument
 from penstock.errors import AttachError, InvalidError
 
 _VARIABLE = re.compile(r"\$\$\{|\$\{(\w+)\}")
@@ -60,12 +61,17 @@ class Entry:
     def parameter(self, name: str) -> object:
         """The value of a parameter of `attach` that takes a plain one."""
         kind = ATTACH_PARAMETERS[name]
+        value: object
         if isinstance(self.value, str) and (kind is str or self._is_from_variable()):
             try:
-                return argument(name, self.text())
+                value = argument(name, self.text())
             except InvalidError:
                 raise self.refused(kind) from None
-        return self._typed(kind)
+        else:
+            value = self._typed(kind)
+        if name in RETRIES and not (isinstance(value, int | float) and 0 <= value < math.inf):
+            raise AttachError(f"{self.where} takes a number from 0")
+        return value
 
     def version(self) -> int:
         """The number of a snapshot."""
