@@ -278,6 +278,58 @@ def test_without_the_extra(tmp_path: Path) -> None:
     assert done.stderr == "penstock: typer is not installed: pip install 'penstock[cli]'\n"
 
 
+def test_outputs_that_take_little(duckdb_catalog: Catalog, tmp_path: Path) -> None:
+    with duckdb_catalog.build() as reference:
+        reference.execute('CREATE TABLE "🦆" (a INTEGER)')
+    script = f"""
+import os, sys
+from penstock.cli.application import run
+def written_to(number, *options):
+    os.dup2(number, 1)
+    print(run(["ls", {duckdb_catalog.uri!r}, *options]), file=sys.stderr)
+written_to(os.open({str(tmp_path / "out")!r}, os.O_WRONLY | os.O_CREAT))
+full = os.open("/dev/full", os.O_WRONLY)
+written_to(full)
+written_to(full, "--json")
+written_to(full, "--help")
+reads, writes = os.pipe()
+os.close(reads)
+written_to(writes)
+written_to(writes, "--csv")
+sys.stdout = None
+written_to(writes, "--csv")
+"""
+    around = {**environment(), "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, "-c", script], env=around, capture_output=True, text=True)
+    full = ["penstock: standard output cannot be written to: No space left on device", "1"]
+    closed = ["penstock: standard output is closed; send it to a file, or to /dev/null", "1"]
+    assert done.stderr.splitlines() == ["0", *full * 3, "0", "0", *closed]
+    assert done.returncode == 0
+    assert "\\U0001f986" in (tmp_path / "out").read_text("ascii")
+
+
+def test_an_interrupt_at_once() -> None:
+    script = """
+import os, signal, sys, threading
+from penstock.cli import main
+sys.argv = ["penstock", "ls", "none.ducklake"]
+threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+main()
+"""
+    line = f'{sys.executable} -c "$0"; exit $?'
+    done = subprocess.run(["bash", "-c", line, script], env=environment(), capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert "Traceback" not in done.stderr
+
+
+def test_numbers_that_are_too_large() -> None:
+    for options in (["--at", "9" * 5000], ["--at", "9" * 20]):
+        assert "no snapshot has a number of" in refused("ls", "none.ducklake", *options, code=2)
+    for command in (["snapshots", "none.ducklake"], ["sql", "none.ducklake", "SELECT 1"]):
+        assert "2147483646" in refused(*command, "--limit", "9" * 20, code=2)
+    assert "no snapshot has a number of" in refused("changes", "none.ducklake", "t", "9" * 20, code=2)
+
+
 def test_a_reader_that_has_seen_enough(duckdb_catalog: Catalog) -> None:
     with duckdb_catalog.build() as reference:
         reference.execute(*(f"CREATE TABLE t{i} (a INTEGER)" for i in range(5)))

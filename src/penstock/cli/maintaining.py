@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.commands import command, style
-from penstock.cli.lakes import LakeArgument, complete_table
+from penstock.cli.lakes import MOST, LakeArgument, complete_table
 from penstock.cli.reports import Field, Listing, Report
 from penstock.cli.sessions import attached
 from penstock.cli.texts import moment, number
@@ -77,7 +77,7 @@ def maintain(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Cleanup, orphans: however young they are.")] = False,
     keep_last: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Expire: all but so many of the newest.")
+        int | None, typer.Option(metavar="N", min=1, max=MOST, help="Expire: all but so many of the newest.")
     ] = None,
 ) -> Report:
     """Maintain a lake: with one kind of work, or all of it (checkpoint)."""
