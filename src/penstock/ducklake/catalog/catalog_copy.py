@@ -174,7 +174,7 @@ def _refuse_unknown_shapes(source: Database, known: set[str]) -> None:
 def _data_path(origin: Catalog) -> str:
     """The lake's data path. A relative one means another folder to each program that is started elsewhere."""
     given, path = origin.data_path_as_given, origin.data_path
-    if folder(absolute(given)) == given or os.path.isabs(given):
+    if not origin.is_relative:
         return given
     if origin.is_elsewhere():
         raise InvalidError(

@@ -42,10 +42,15 @@ class Catalog:
     data_path: str
     data_path_as_given: str
 
+    @property
+    def is_relative(self) -> bool:
+        """Whether the data path is relative to the folder that a program is started in."""
+        given = self.data_path_as_given
+        return is_local(given) and not os.path.isabs(given) and self.data_path != given
+
     def is_elsewhere(self) -> bool:
         """Whether files are in a folder that is relative to where a program is started, and not there from here."""
-        given = self.data_path_as_given
-        if folder(absolute(given)) == given or os.path.isabs(given) or os.path.isdir(self.data_path):
+        if not self.is_relative or os.path.isdir(self.data_path):
             return False
         return bool(self.database.query("SELECT 1 FROM ducklake_data_file WHERE path_is_relative LIMIT 1"))
 
