@@ -190,6 +190,26 @@ def test_names_and_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sqlite
     assert "prod" not in penstock("lakes").out
 
 
+def test_a_password_with_blanks_is_shown_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PENSTOCK_CONFIG")
+    monkeypatch.setenv("PG_HOST", "127.0.0.1")
+    monkeypatch.setenv("PW", f"{SECRET} x={SECRET} '{SECRET}")
+    monkeypatch.setenv("PENSTOCK_LAKE_E", f"postgres:host=127.0.0.1 port=1 password=q {SECRET} dbname=x")
+    Path("penstock.toml").write_text(
+        """lakes.a.location = "postgres:host=${PG_HOST} port=1 dbname=x password=${PW}"
+        lakes.b.location = "postgres:host=${PG_HOST} port=1 dbname=x password = '${PW}'"
+        lakes.c.location = "postgresql://me:${PW}@${PG_HOST}:1/x"
+        lakes.d.location = "postgresql://${PG_HOST}:1/x?password=${PW}&sslmode=disable"
+        """
+    )
+    listed = penstock("lakes", "--json")
+    assert [line["location"] is not None for line in listed.json] == [True] * 5
+    assert "ducklake:postgres:host=127.0.0.1 port=1 dbname=x password=***" in listed.out
+    told = listed.out + penstock("lakes").out + "".join(refused("ls", name) for name in "abcde")
+    assert SECRET not in told
+
+
 def test_a_file_that_another_process_writes_to(duckdb_catalog: Catalog) -> None:
     with duckdb_catalog.build() as reference:
         reference.execute("CREATE TABLE t AS SELECT 1 AS a")
@@ -240,7 +260,7 @@ def test_errors_that_nobody_expected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_of_it_needs_spark(duckdb_catalog: Catalog, tmp_path: Path) -> None:
     with duckdb_catalog.build() as reference:
-        reference.execute("CREATE TABLE t AS SELECT 1 AS a")
+        reference.execute(f"CREATE TABLE t AS SELECT 1 AS a, {', '.join(f'1 AS c{i}' for i in range(40))}")
     commands = [
         ["create", f"ducklake:{tmp_path}/new.ducklake"],
         ["ls", duckdb_catalog.uri],
@@ -248,6 +268,7 @@ def test_nothing_of_it_needs_spark(duckdb_catalog: Catalog, tmp_path: Path) -> N
         ["snapshots", duckdb_catalog.uri],
         ["history", duckdb_catalog.uri, "t"],
         ["copy-catalog", duckdb_catalog.uri, f"ducklake:sqlite:{tmp_path}/copy.sqlite"],
+        ["copy-catalog", duckdb_catalog.uri, f"ducklake:{tmp_path}/copy.ducklake"],
         ["lakes"],
     ]
     script = """
@@ -256,6 +277,10 @@ from penstock.cli.application import run
 for command in {commands}:
     assert run(command) == 0, command
 assert not any(map(sys.modules.get, ("pyspark", "py4j", "pandas")))
+from penstock.cli.delayed_imports import bring_back
+bring_back()
+import pandas, pyarrow
+assert pyarrow.array(pandas.Series([float("nan")])).null_count == 1
 """
     done = subprocess.run(
         [sys.executable, "-c", script.format(commands=commands)], env=environment(), capture_output=True, text=True
@@ -270,6 +295,58 @@ def test_without_the_extra(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "penstock.cli", "ls"], env=around, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "penstock: typer is not installed: pip install 'penstock[cli]'\n"
+
+
+def test_outputs_that_take_little(duckdb_catalog: Catalog, tmp_path: Path) -> None:
+    with duckdb_catalog.build() as reference:
+        reference.execute('CREATE TABLE "🦆" (a INTEGER)')
+    script = f"""
+import os, sys
+from penstock.cli.application import run
+def written_to(number, *options):
+    os.dup2(number, 1)
+    print(run(["ls", {duckdb_catalog.uri!r}, *options]), file=sys.stderr)
+written_to(os.open({str(tmp_path / "out")!r}, os.O_WRONLY | os.O_CREAT))
+full = os.open("/dev/full", os.O_WRONLY)
+written_to(full)
+written_to(full, "--json")
+written_to(full, "--help")
+reads, writes = os.pipe()
+os.close(reads)
+written_to(writes)
+written_to(writes, "--csv")
+sys.stdout = None
+written_to(writes, "--csv")
+"""
+    around = {**environment(), "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, "-c", script], env=around, capture_output=True, text=True)
+    full = ["penstock: standard output cannot be written to: No space left on device", "1"]
+    closed = ["penstock: standard output is closed; send it to a file, or to /dev/null", "1"]
+    assert done.stderr.splitlines() == ["0", *full * 3, "0", "0", *closed]
+    assert done.returncode == 0
+    assert "\\U0001f986" in (tmp_path / "out").read_text("ascii")
+
+
+def test_an_interrupt_at_once() -> None:
+    script = """
+import os, signal, sys, threading
+from penstock.cli import main
+sys.argv = ["penstock", "ls", "none.ducklake"]
+threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+main()
+"""
+    line = f'{sys.executable} -c "$0"; exit $?'
+    done = subprocess.run(["bash", "-c", line, script], env=environment(), capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert "Traceback" not in done.stderr
+
+
+def test_numbers_that_are_too_large() -> None:
+    for options in (["--at", "9" * 5000], ["--at", "9" * 20]):
+        assert "no snapshot has a number of" in refused("ls", "none.ducklake", *options, code=2)
+    for command in (["snapshots", "none.ducklake"], ["sql", "none.ducklake", "SELECT 1"]):
+        assert "2147483646" in refused(*command, "--limit", "9" * 20, code=2)
+    assert "no snapshot has a number of" in refused("changes", "none.ducklake", "t", "9" * 20, code=2)
 
 
 def test_a_reader_that_has_seen_enough(duckdb_catalog: Catalog) -> None:

@@ -29,6 +29,14 @@ def test_create(catalog: Catalog, folder: Path) -> None:
     assert "there is a lake at ducklake:" in refused("create", catalog.uri)
 
 
+def test_create_shows_no_password(postgres_catalog: Catalog, folder: Path) -> None:
+    uri = f"{postgres_catalog.uri} password=hunter2"
+    told = penstock("create", uri, "--data-path", "files").err
+    command = told.partition("next: ")[2]
+    assert "hunter2" not in told
+    assert shlex.split(command)[2] == f"{postgres_catalog.uri} password=***"
+
+
 def test_create_by_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no lake named 'sales'" in refused("create", "sales")
     monkeypatch.setenv("PENSTOCK_LAKE_SALES", "sqlite:a.sqlite")

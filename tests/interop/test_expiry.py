@@ -173,6 +173,9 @@ def test_by_time_and_by_the_option(file_catalog: Catalog, spark: SparkSession) -
         assert lake.expire_snapshots().count() == 0
         lake.set_option("expire_older_than", "0 seconds")
         assert lake.expire_snapshots().count() == LAST
+        lake.set_option("expire_older_than", "-10 days")
+        with pytest.raises(penstock.InvalidError, match="'-10 days', which is the age of what is yet to come"):
+            lake.checkpoint()
         assert len(lake.table("t").read().collect()) > 0
 
 
@@ -199,6 +202,16 @@ def test_bad_input_changes_nothing(file_catalog: Catalog, spark: SparkSession) -
         for verb in (lake.cleanup_old_files, lake.delete_orphaned_files):
             with leaving_nothing(file_catalog, lake, "cleanup_all=True"):
                 verb()
+        for option, verbs in (
+            ("expire_older_than", (lake.expire_snapshots,)),
+            ("delete_older_than", (lake.cleanup_old_files, lake.delete_orphaned_files)),
+        ):
+            lake.set_option(option, "-10 days")
+            for verb in verbs:
+                with leaving_nothing(file_catalog, lake, f"option '{option}' has the value '-10 days'"):
+                    verb()
+            lake.set_option(option, "5000 years")
+            assert verbs[0]().count() == 0
         lake.set_option("delete_older_than", "2 days")
     for parameters in ({"read_only": True}, {"snapshot_version": LAST}):
         with penstock.attach(file_catalog.uri, spark=spark, **parameters) as lake:

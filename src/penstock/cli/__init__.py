@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 _NEEDED = ("typer", "rich", "prompt_toolkit")
@@ -9,6 +10,7 @@ _NEEDED = ("typer", "rich", "prompt_toolkit")
 
 def main() -> None:
     """Runs the command that the program was started with."""
+    interrupted = signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is begun yet: Ctrl-C may end it at once
     try:
         from penstock.cli.application import run
     except ModuleNotFoundError as error:
@@ -16,4 +18,5 @@ def main() -> None:
             raise
         print(f"penstock: {error.name} is not installed: pip install 'penstock[cli]'", file=sys.stderr)
         sys.exit(1)
+    signal.signal(signal.SIGINT, interrupted)
     sys.exit(run())

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from typing import Annotated
 
 import typer
 
 from penstock.cli import examining, exploring, looking, maintaining, moving, querying, showing
+from penstock.cli.commands import FAILED, INTERRUPTED
 from penstock.cli.delayed_imports import put_off
+from penstock.cli.outputs import prepare_outputs, written
+from penstock.errors import InvalidError
 from penstock.version import __version__
 
 _HELP = (
@@ -61,6 +65,23 @@ def _program(
 def run(arguments: list[str] | None = None) -> int:
     """Runs a command. Returns the program's exit code."""
     put_off()
+    if not prepare_outputs():
+        return FAILED
+    try:
+        with written():  # help too
+            code = _code(arguments)
+            sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except InvalidError as error:
+        print(f"penstock: {error}", file=sys.stderr)
+        return FAILED
+
+
+def _code(arguments: list[str] | None) -> int:
     try:
         app(arguments, prog_name="penstock")
     except SystemExit as end:

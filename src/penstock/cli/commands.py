@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from penstock.cli.outputs import forget_output
 from penstock.cli.reports import Report, Style, show
 from penstock.cli.texts import one_line
 from penstock.ducklake.catalog.location import redact
@@ -69,7 +70,7 @@ def errors_told() -> Iterator[None]:
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except BrokenPipeError:  # `| head` has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        forget_output()
         raise typer.Exit(0) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None

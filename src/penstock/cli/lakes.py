@@ -19,6 +19,8 @@ from penstock.ducklake.model.names import parse_table_name
 from penstock.ducklake.model.objects import TableInfo
 from penstock.ducklake.model.snapshot_changes import quoted_name
 
+MOST = 2**31 - 2  # lines, of Spark, which takes one more to know whether that is all
+_DIGITS = 18  # of what all databases hold
 _SQLITE = b"SQLite format 3\x00"
 _ENDINGS = ("*.ducklake", "*.duckdb", "*.db", "*.sqlite")
 
@@ -47,7 +49,17 @@ def moment_of(at: str | None) -> dict[str, Any]:
     """The arguments of `attach` for a snapshot by its number or time."""
     if at is None:
         return {}
-    return {"snapshot_version": int(at)} if at.isdecimal() else {"snapshot_time": at}
+    bound = snapshot_or_time(at)
+    return {"snapshot_time": bound} if isinstance(bound, str) else {"snapshot_version": bound}
+
+
+def snapshot_or_time(text: str) -> int | str:
+    """A snapshot's number, or a time as it is written."""
+    if not text.isdecimal():
+        return text
+    if len(text) > _DIGITS:
+        raise typer.BadParameter(f"no snapshot has a number of {len(text):,} digits")
+    return int(text)
 
 
 def shown(lake: ReadCatalog) -> Shown:
@@ -100,4 +112,6 @@ AtOption = Annotated[
     str | None,
     typer.Option("--at", metavar="SNAPSHOT", help="As it was at a snapshot, by its number, or at a time in UTC."),
 ]
-LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="How many lines at most.")]
+LimitOption = Annotated[
+    int, typer.Option("--limit", "-n", min=1, max=MOST, metavar="N", help="How many lines at most.")
+]

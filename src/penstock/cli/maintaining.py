@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.commands import command, style
-from penstock.cli.lakes import LakeArgument, complete_table
+from penstock.cli.lakes import MOST, LakeArgument, complete_table
 from penstock.cli.reports import Field, Listing, Report
 from penstock.cli.sessions import attached
 from penstock.cli.texts import moment, number
 from penstock.ducklake.model.names import parse_table_name
+from penstock.errors import InvalidError
 
 if TYPE_CHECKING:
     from penstock.lake import Lake
@@ -40,6 +42,7 @@ _WORK = (
     "deletes. expire: forget old snapshots. cleanup: delete files that nothing needs. orphans: delete files of writers "
     "that crashed. checkpoint: all of it."
 )
+_WITHOUT_UNIT = re.compile(r"\s*[+-]?[\d.,_]+\s*")
 _TABLE, _FILES = Field("table", "table"), Field("files", "files", number, True)
 _DONE: Mapping[Work, tuple[Field, ...]] = {
     Work.flush: (_TABLE, Field("rows", "rows", number, True)),
@@ -74,7 +77,7 @@ def maintain(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Cleanup, orphans: however young they are.")] = False,
     keep_last: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Expire: all but so many of the newest.")
+        int | None, typer.Option(metavar="N", min=1, max=MOST, help="Expire: all but so many of the newest.")
     ] = None,
 ) -> Report:
     """Maintain a lake: with one kind of work, or all of it (checkpoint)."""
@@ -82,6 +85,7 @@ def maintain(
     _refuse("--older-than", older_than, work, _BY_AGE)
     _refuse("--all", everything or None, work, _OF_FILES)
     _refuse("--keep-last", keep_last, work, (Work.expire,))
+    given = _ages(older_than, everything, keep_last)
     with attached(lake) as opened:
         schema, name = (None, None) if table is None else parse_table_name(table)
         if work in _OF_TABLES:
@@ -89,7 +93,6 @@ def maintain(
         elif work is Work.checkpoint:
             rows = _planned_checkpoint(opened) if dry_run else [tuple(row) for row in opened.checkpoint().collect()]
         else:
-            given = _ages(older_than, everything, keep_last)
             rows = _old(opened, work, {**given, "dry_run": dry_run})
     if style().quiet and style().is_for_people:
         return None
@@ -148,17 +151,20 @@ def _ages(older_than: str | None, everything: bool, keep_last: int | None) -> di
     return {name: value for name, value in {**given, "keep_last": keep_last}.items() if value is not None}
 
 
-def _moment(text: str) -> str | datetime:
-    """A time as it is, or the moment that is so long ago."""
-    from duckdb import Error
-
+def _moment(text: str) -> datetime:
+    """A time, or the moment that is so long ago. What is to come is refused: all that is new would be old."""
     from penstock.ducklake.catalog.ages import before_now
 
     try:
-        datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
+        if _WITHOUT_UNIT.fullmatch(text):
+            raise typer.BadParameter(f"{text!r} has no unit: write '{text.strip()} days', or a time") from None
         try:
             return before_now(text)
-        except Error:
-            raise typer.BadParameter(f"{text!r} is neither an age nor a time: write '7 days', or 2026-04-10") from None
-    return text
+        except InvalidError as error:
+            raise typer.BadParameter(f"{text!r} {error}; or a time, 2026-04-10") from None
+    moment = time if time.tzinfo else time.replace(tzinfo=UTC)
+    if moment > datetime.now(UTC):
+        raise typer.BadParameter(f"{text!r} is yet to come; for all but what is needed write '0 days'")
+    return moment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ from penstock.cli.commands import command, style
 from penstock.cli.lakes import LakeArgument, complete_lake, uri_of
 from penstock.cli.reports import Report, note, show
 from penstock.cli.sessions import attached
+from penstock.ducklake.catalog.location import redact
 from penstock.errors import InvalidError
 
 
@@ -42,7 +44,8 @@ def create(
     given = {"data_path": data_path, "encrypted": encrypted or None}
     with closing(create_lake(uri_of(lake), given).database) as database:
         location = str(database.location)
-    note(f'there is a lake at {location}; next: penstock sql {lake} "CREATE TABLE orders (id BIGINT)"', style())
+    named = shlex.quote(redact(lake))
+    note(f'there is a lake at {location}; next: penstock sql {named} "CREATE TABLE orders (id BIGINT)"', style())
     return None
 
 

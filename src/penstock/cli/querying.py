@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.commands import command, style
-from penstock.cli.lakes import AtOption, LakeArgument, TableArgument
+from penstock.cli.lakes import MOST, AtOption, LakeArgument, TableArgument, snapshot_or_time
 from penstock.cli.reports import Report, show
 from penstock.cli.sessions import attached
 
@@ -25,7 +25,9 @@ class Dialect(StrEnum):
 
 RowsOption = Annotated[
     int | None,
-    typer.Option("--limit", "-n", min=0, metavar="N", help=f"Rows at most; 0 for all. People see {_MANY} by default."),
+    typer.Option(
+        "--limit", "-n", min=0, max=MOST, metavar="N", help=f"Rows at most; 0 for all. People see {_MANY} by default."
+    ),
 ]
 
 
@@ -76,13 +78,10 @@ def changes(
 ) -> Report:
     """List the rows that a span of snapshots inserted, deleted and updated."""
     most = (_MANY if style().is_for_people else 0) if limit is None else limit
+    first, last = snapshot_or_time(start), None if end is None else snapshot_or_time(end)
     with attached(lake, read_only=True) as opened:
         from penstock.cli.frames import frame_listing
 
-        found = opened.table(table).changes(_bound(start), None if end is None else _bound(end))
+        found = opened.table(table).changes(first, last)
         show(frame_listing(found.orderBy("snapshot_id", "rowid"), most or None), style())
     return None
-
-
-def _bound(text: str) -> int | str:
-    return int(text) if text.isdecimal() else text

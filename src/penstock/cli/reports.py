@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.machine_values import csv_field, json_text
+from penstock.cli.outputs import written
 from penstock.cli.texts import visible
 
 _NOTHING = "–"
@@ -88,11 +89,13 @@ def note(text: str, style: Style) -> None:
 def _write(lines: Iterator[str]) -> None:
     """Lines in UTF-8, whatever the terminal's encoding is."""
     out: TextIO = sys.stdout
+    out.flush()
     for line in lines:
         text = visible(line) if out.isatty() else line
-        out.flush()
-        out.buffer.write((text + "\n").encode("utf-8", "surrogatepass"))
-    out.buffer.flush()
+        with written():
+            out.buffer.write((text + "\n").encode("utf-8", "surrogatepass"))
+    with written():
+        out.buffer.flush()
 
 
 def _json(report: Listing | Sheet) -> Iterator[str]:
@@ -123,10 +126,21 @@ def _csv(listing: Listing) -> Iterator[str]:
 
 def people_console(file: TextIO | None = None) -> Console:
     """A console that takes no text for markup, and cuts none where there is no edge."""
-    console = Console(markup=False, emoji=False, highlight=False, file=file)
+    console = _Console(markup=False, emoji=False, highlight=False, file=file)
     if not console.is_terminal:
-        console = Console(markup=False, emoji=False, highlight=False, file=file, width=_WIDE)
+        console = _Console(markup=False, emoji=False, highlight=False, file=file, width=_WIDE)
     return console
+
+
+class _Console(Console):
+    """Leaves it to the program what becomes of a reader that has seen enough."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        with written():
+            super().print(*objects, **options)
 
 
 def _show_people(report: Listing | Sheet, style: Style) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.ducklake.catalog.location import Location, parse_location
+from penstock.ducklake.catalog.location import Location, parse_location, redact, secrets_in
 from penstock.errors import AttachError
 
 
@@ -103,12 +103,27 @@ def test_a_file_that_looks_like_another_place(tmp_path: Path, monkeypatch: pytes
         "ducklake:mysql:'pw'=hunter2 db=lake",
         "ducklake:postgres:oauth_client_secret=hunter2 scram_client_key=hunter2",
         "ducklake:postgresql://user:p@hunter2@host/lake",
+        "ducklake:postgresql://user:p hunter2@host/lake",
+        "ducklake:postgresql://host/lake?password=a hunter2",
+        "ducklake:postgres:password=a hunter2 hunter2 dbname=lake",
+        "ducklake:mysql:db=lake password=my hunter2",
     ],
 )
 def test_passwords_are_not_shown(uri: str) -> None:
     location = parse_location(uri)
     assert "hunter2" not in f"{location} {location!r}"
     assert "***" in str(location)
+    assert "hunter2" not in redact(f"no such place: {uri} (nor {location.target!r})")
+
+
+def test_what_is_no_password_is_shown() -> None:
+    location = parse_location("ducklake:postgres:password=my hunter2 dbname=lake host=h")
+    assert str(location) == "ducklake:postgres:password=*** dbname=lake host=h"
+    told = 'missing "=" after "hunter2" of my hunter2'
+    for secret in secrets_in(location.target):
+        told = told.replace(secret, "***")
+    assert "hunter2" not in told
+    assert redact("the table my is on the host h") == "the table my is on the host h"
 
 
 @pytest.mark.parametrize("uri", ["a.ducklake", "ducklake:", "ducklake:sqlite:", "postgres:password=hunter2"])

@@ -6,6 +6,7 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ import pytest
 import penstock
 from penstock.ducklake.catalog.named_lakes.attach_calls import attach_call
 from penstock.ducklake.catalog.named_lakes.config_file import config_file
+from penstock.ducklake.catalog.named_lakes.new_lakes import create_lake
+from penstock.ducklake.catalog.named_lakes.read_catalogs import read_catalog
+from penstock.ducklake.catalog.opening import AttachOptions, open_catalog
 from penstock.ducklake.model.attach_parameters import ATTACH_PARAMETERS, MAPPINGS, MOMENTS
 from penstock.errors import AttachError
 from support.processes import environment
@@ -186,6 +190,33 @@ def test_paths_are_relative_to_the_file(folder: Path, monkeypatch: pytest.Monkey
     assert called() == (f"ducklake:sqlite:{folder}/etc/a/b.sqlite", {"data_path": f"{folder}/etc/data"})
 
 
+@pytest.mark.parametrize("as_stored", ["data/", "./data/", "../made/data/", None])
+def test_a_lake_with_a_relative_data_path_is_used_from_anywhere(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, as_stored: str | None
+) -> None:
+    write('[lakes.sales]\nlocation = "sqlite:b.sqlite"\ndata_path = "data/"', "made/penstock.toml")
+    monkeypatch.chdir("made")
+    with closing(create_lake("ducklake:sales", {}).database) as database:
+        if as_stored is not None:  # as lakes have it that were made with a relative path
+            database.execute("UPDATE ducklake_metadata SET value = ? WHERE key = 'data_path'", [as_stored])
+    monkeypatch.setenv("PENSTOCK_CONFIG", str(folder / "made" / "penstock.toml"))
+    for place in (folder / "made", folder, Path("/")):
+        monkeypatch.chdir(place)
+        with read_catalog("ducklake:sales") as lake:
+            assert lake.catalog.data_path == f"{folder}/made/data/"
+    monkeypatch.chdir(folder)
+    with pytest.raises(AttachError, match="keeps its files under"), read_catalog("ducklake:sales", data_path="other"):
+        pass
+
+
+def test_a_relative_data_path_that_is_another_folder(folder: Path) -> None:
+    """Where the folder that a lake names is there, another one that is not is a mistake."""
+    with closing(create_lake("ducklake:sqlite:b.sqlite", {"data_path": "data"}).database):
+        Path("data").mkdir()
+    with pytest.raises(AttachError, match="under data/, not /x/data"):
+        open_catalog("ducklake:sqlite:b.sqlite", AttachOptions(data_path="/x/data"))
+
+
 def test_names_and_files() -> None:
     assert "no lake named 'sales'" in refused()
     assert "'ducklake:./sales', or give it an ending, 'ducklake:sales.ducklake'" in refused()
@@ -230,6 +261,10 @@ def test_no_default_lake(monkeypatch: pytest.MonkeyPatch) -> None:
         ("max_retry_count = true", "[lakes.sales] max_retry_count takes a whole number"),
         ("max_retry_count = 1.5", "[lakes.sales] max_retry_count takes a whole number"),
         ("retry_backoff = false", "[lakes.sales] retry_backoff takes a number"),
+        ("retry_backoff = nan", "[lakes.sales] retry_backoff takes a number from 0"),
+        ("retry_backoff = inf", "[lakes.sales] retry_backoff takes a number from 0"),
+        ("max_retry_count = -1", "[lakes.sales] max_retry_count takes a number from 0"),
+        ("[defaults]\nretry_wait_ms = -5", "[defaults] retry_wait_ms takes a number from 0"),
         ("data_path = 5", "[lakes.sales] data_path takes a text in quotes"),
         ("snapshot_version = 1.0", "[lakes.sales] snapshot_version takes a whole number"),
         ("snapshot_time = 5", "[lakes.sales] snapshot_time takes a time"),
@@ -286,10 +321,15 @@ def test_variables_that_make_no_sense(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "the variable PENSTOCK_LAKE_SALES__PASSWORD is nothing of a lake" in refused()
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe", b"a = '\x00'"])
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"a = '\x00'", b"a = " + b"[" * 3000])
 def test_files_that_cannot_be_read(content: bytes) -> None:
     Path("penstock.toml").write_bytes(content)
     assert refused().startswith("penstock.toml ")
+
+
+def test_a_file_with_a_byte_order_mark() -> None:
+    write("\ufefflakes.sales.location = 'a.ducklake'")
+    assert called()[0] == "ducklake:duckdb:a.ducklake"
 
 
 def test_nothing_of_it_needs_spark() -> None:

@@ -1,4 +1,4 @@
-"""Connections that are described by parameters and by the environment."""
+"""Lakes as they are opened: connections by parameters and by the environment, and where files are."""
 
 from __future__ import annotations
 
@@ -49,6 +49,16 @@ def test_mysql_by_parameters(mysql_catalog: MySQLCatalog, mysql_server: MariaDBS
         _created_by("ducklake:mysql:", mysql_catalog.data_path, given)
     with pytest.raises(AttachError, match="port 'x'"):
         _created_by("ducklake:mysql:db=a", mysql_catalog.data_path, {"port": "x"})
+
+
+@pytest.mark.parametrize(
+    ("given", "is_relative"),
+    [("a/", True), ("./a/", True), ("/a/../b/", False), ("https://h/a%20b/", False), ("s3://b/a/", False)],
+)
+def test_relative_data_paths(sqlite_catalog: Catalog, given: str, is_relative: bool) -> None:
+    lake = open_catalog(sqlite_catalog.uri, AttachOptions(given))
+    lake.database.close()
+    assert lake.is_relative == is_relative
 
 
 def test_parameters_that_a_database_does_not_know(catalog: Catalog) -> None:

@@ -20,7 +20,7 @@ from penstock.ducklake.inspection.health import Finding, lake_health
 from penstock.ducklake.model.names import parse_table_name
 from support.catalogs import Catalog
 from support.inspection import opened, shown
-from support.reference import identifier, quote
+from support.reference import Reference, identifier, quote
 
 OF_THE_CATALOG = {
     "format version", "small files", "deleted rows", "files without statistics", "inlined rows", "old snapshots",
@@ -246,6 +246,39 @@ def test_an_option_that_is_not_understood_is_a_problem_and_no_end(file_catalog: 
         assert "'huge', which is not understood" in bad["small files"][0].message
 
 
+@pytest.mark.parametrize("value", ["garbage", "-10 days", "5000 years", "10000000 years", "2000 years"])
+def test_ages_that_nobody_expected(stored: tuple[OpenCatalog, Path], value: str) -> None:
+    lake, folder = stored
+    age(folder / "ducklake-00000000-0000-7000-8000-000000000001.parquet", 300)
+    names = ("delete_older_than", "expire_older_than")
+    lake.database.insert("ducklake_metadata", ("key", "value"), [(name, value) for name in names])
+    bad = found(lake, store=True)
+    assert set(bad) == (set() if value.endswith("years") else {"old snapshots", "scheduled files", "orphans"})
+    for check, [one] in bad.items():
+        option = names[check == "old snapshots"]
+        assert (one.severity, f"option {option!r} has the value {value!r}" in one.message) == ("problem", True)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "a lot"])
+def test_thresholds_that_nobody_expected(stored: tuple[OpenCatalog, Path], value: str) -> None:
+    lake, _ = stored
+    lake.database.insert("ducklake_metadata", ("key", "value"), [("rewrite_delete_threshold", value)])
+    bad = found(lake)
+    assert set(bad) == {"deleted rows", "options"}
+    assert f"option 'rewrite_delete_threshold' has the value {value!r}" in bad["options"][0].message
+
+
+def test_an_error_that_nobody_expected_ends_one_check(
+    stored: tuple[OpenCatalog, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("broken\n password=geheim")
+
+    monkeypatch.setattr("penstock.ducklake.inspection.checks.snapshots.counted", broken)
+    problem = only(stored[0], "old snapshots")
+    assert problem.message == "this could not be checked: RuntimeError: broken password=***"
+
+
 @pytest.fixture
 def stored(file_catalog: Catalog) -> Iterator[tuple[OpenCatalog, Path]]:
     """A lake with a partitioned table, and the folder of that."""
@@ -315,6 +348,23 @@ def test_linked_files_are_looked_for_where_they_are(file_catalog: Catalog, tmp_p
         assert found(lake, store=True) == {}
         (tmp_path / "linked" / "b%20b.parquet").unlink()
         assert only(lake, "missing files", store=True).numbers == {"files": 1, "live": 1}
+
+
+def test_a_relative_data_path_from_another_folder(
+    sqlite_catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Reference() as reference:
+        reference.attach(sqlite_catalog.uri, data_path="or.files/", data_inlining_row_limit=0)
+        reference.execute("CREATE TABLE t AS FROM range(10)")
+    with opened(sqlite_catalog) as lake:
+        assert found(lake, store=True) == {}
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with opened(sqlite_catalog) as lake:
+        problem = only(lake, "store", store=True)
+        assert problem.severity == "problem"
+        assert "files are under or.files/, relative to the folder that a program is started in" in problem.message
 
 
 def test_a_store_that_cannot_be_reached_is_a_problem(stored: tuple[OpenCatalog, Path]) -> None:

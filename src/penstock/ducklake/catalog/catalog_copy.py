@@ -174,9 +174,9 @@ def _refuse_unknown_shapes(source: Database, known: set[str]) -> None:
 def _data_path(origin: Catalog) -> str:
     """The lake's data path. A relative one means another folder to each program that is started elsewhere."""
     given, path = origin.data_path_as_given, origin.data_path
-    if folder(absolute(given)) == given or os.path.isabs(given):
+    if not origin.is_relative:
         return given
-    if not os.path.isdir(path) and origin.database.query("SELECT 1 FROM ducklake_data_file LIMIT 1"):
+    if origin.is_elsewhere():
         raise InvalidError(
             f"{origin.database.location} keeps its files under {given}, which is relative to the folder that a program "
             f"is started in, and there is no {path}; copy it from the folder that it is used in, or give data_path"

@@ -25,6 +25,14 @@ _NAME = r"\w*(?:password|passwd|secret|token)\w*|pwd|pw|scram_\w+_key"
 _SECRET = re.compile(rf"""(?i)(\b(?:{_NAME})['"]?)(\s*=\s*)({_VALUE})""")
 _QUOTED_SECRET = re.compile(rf"""(?i)((['"])(?:{_NAME}))(\s*=\s*)((?:(?!\2).)*)(?=\2)""")
 _URL_SECRET = re.compile(r"(://[^/@:\s]*:)(\S*)(@)")
+# In what is known to be a connection text: up to the next key, and to the last @, whatever blanks are in between.
+_WHOLE_SECRET = re.compile(rf"""(?i)(\b(?:{_NAME})['"]?)(\s*=\s*)({_VALUE}(?:\s+(?!['"]?\w+['"]?\s*=)\S+)*)""")
+_WHOLE_URL_SECRET = re.compile(r"(?s)(://[^/@:\s]*:)(.*)(@)")
+# What comes before a secret, in a text that ends where it begins.
+_BEFORE_SECRET = re.compile(rf"""(?is)(?:\b(?:{_NAME})['"]?\s*=\s*['"]?[^\s&]*|://[^/@:\s]*:[^/@]*)\Z""")
+_REMEMBERED = 1_000
+_SHORT = 3  # a secret of fewer characters is in too many words
+_remembered: dict[str, None] = {}
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,7 @@ class Location:
 
     def __str__(self) -> str:
         prefix = "" if self.engine == "duckdb" else f"{self.engine}:"
-        shown = redact(self.target)
+        shown = _redacted_target(self.target) if self.engine in _SERVERS else redact(self.target)
         return f"ducklake:{prefix}{shown_url(shown) if self.is_remote else shown}"
 
     def __repr__(self) -> str:
@@ -50,17 +58,41 @@ class Location:
 
 
 def redact(text: str) -> str:
-    """The text with the value of every password in it replaced."""
+    """The text with the value of every password in it replaced, and every secret that is remembered."""
+    for secret in sorted(_remembered, key=len, reverse=True):
+        text = text.replace(secret, "***")
     text = _QUOTED_SECRET.sub(r"\1\3***", text)
     return _URL_SECRET.sub(r"\1***\3", _SECRET.sub(r"\1\2***", text))
 
 
+def _redacted_target(text: str) -> str:
+    """What a server is reached by, without its passwords."""
+    return _WHOLE_URL_SECRET.sub(r"\1***\3", _WHOLE_SECRET.sub(r"\1\2***", redact(text)))
+
+
 def secrets_in(text: str) -> tuple[str, ...]:
-    """The passwords that stand in a connection text, bare and as written."""
-    found = [match[3] for match in _SECRET.finditer(text)] + [match[2] for match in _URL_SECRET.finditer(text)]
+    """The passwords that stand in a connection text, bare and as written, and the words of those with blanks."""
+    found = [secret for secret in _remembered if secret in text]
+    found += [match[3] for kind in (_WHOLE_SECRET, _SECRET) for match in kind.finditer(text)]
+    found += [match[2] for kind in (_WHOLE_URL_SECRET, _URL_SECRET) for match in kind.finditer(text)]
     found += [match[4] for match in _QUOTED_SECRET.finditer(text)]
     bare = [re.sub(r"""\\(.)|['"]""", r"\1", value) for value in found]
-    return tuple(form for form in dict.fromkeys([*found, *bare]) if form)
+    words = [word if len(word) >= _SHORT else f'"{word}"' for value in bare for word in value.split()]
+    return tuple(form for form in dict.fromkeys([*found, *bare, *words]) if form)
+
+
+def is_before_secret(text: str) -> bool:
+    """Whether what follows a part of a connection text is a password."""
+    return _BEFORE_SECRET.search(text) is not None
+
+
+def remember_secret(secret: str) -> None:
+    """Let `redact` hide a password wherever it stands, if what stands before it does not tell how far it goes."""
+    if len(secret) < _SHORT or _SECRET.sub(r"\1\2", f"password={secret}") == "password=":
+        return
+    _remembered[secret] = None
+    while len(_remembered) > _REMEMBERED:
+        del _remembered[next(iter(_remembered))]
 
 
 def parse_location(uri: str) -> Location:
@@ -72,6 +104,8 @@ def parse_location(uri: str) -> Location:
         raise AttachError(f"{_shown(uri)!r} is not a DuckLake location; write ducklake:FILE or ducklake:sqlite:FILE")
     rest = uri.removeprefix("ducklake:")
     engine, separator, target = rest.partition(":")
+    for secret in secrets_in(rest) if engine in (*_SERVERS, "postgresql") else ():
+        remember_secret(secret)
     if engine in ("postgres", "postgresql") and target.startswith("//"):
         return Location("postgres", rest)
     if separator and engine in _SERVERS:

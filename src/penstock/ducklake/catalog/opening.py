@@ -15,7 +15,7 @@ from penstock.ducklake.catalog.migration import format_version, migrate
 from penstock.ducklake.catalog.remote_files import recognised
 from penstock.ducklake.model.options import OptionValue
 from penstock.errors import AttachError, CatalogError
-from penstock.storage.paths import absolute, folder
+from penstock.storage.paths import absolute, folder, is_local
 
 _FILES = ("duckdb", "sqlite")
 
@@ -41,6 +41,18 @@ class Catalog:
     database: Database
     data_path: str
     data_path_as_given: str
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether the data path is relative to the folder that a program is started in."""
+        given = self.data_path_as_given
+        return is_local(given) and not os.path.isabs(given) and self.data_path != given
+
+    def is_elsewhere(self) -> bool:
+        """Whether files are in a folder that is relative to where a program is started, and not there from here."""
+        if not self.is_relative or os.path.isdir(self.data_path):
+            return False
+        return bool(self.database.query("SELECT 1 FROM ducklake_data_file WHERE path_is_relative LIMIT 1"))
 
     def options(self) -> list[OptionValue]:
         """Every option that was set, at every scope."""
@@ -150,9 +162,19 @@ def _located(database: Database, options: AttachOptions) -> Catalog:
         raise AttachError(f"{database.location} names no data path; give data_path")
     refuse_secrets(given)
     path = folder(absolute(given))
-    if stored is not None and path != folder(absolute(stored)) and not options.override_data_path:
+    same = stored is None or path == folder(absolute(stored)) or _is_same_elsewhere(stored, path)
+    if not same and not options.override_data_path:
         raise AttachError(
             f"{database.location} keeps its files under {stored}, not {given}; "
             "leave data_path out, or set override_data_path=True"
         )
     return Catalog(database, path, folder(given))
+
+
+def _is_same_elsewhere(stored: str, path: str) -> bool:
+    """Whether a path is a lake's relative one, seen from another folder than the one that this program runs in."""
+    if not is_local(stored) or not is_local(path) or stored.startswith("file:") or os.path.isabs(stored):
+        return False
+    parts = [part for part in os.path.normpath(stored).split("/") if part not in (".", "..")]
+    ends = path.rstrip("/").split("/")[-len(parts) :] == parts
+    return bool(parts) and ends and (os.path.isdir(path) or not os.path.isdir(absolute(stored)))

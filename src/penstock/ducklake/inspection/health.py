@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 
+from penstock.ducklake.catalog.location import redact
 from penstock.ducklake.catalog.opening import Catalog
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.inspection.checks import (
@@ -56,5 +57,6 @@ def lake_health(catalog: Catalog, at: At, *, store: bool = True) -> list[Finding
 def _checked(lake: Examined, name: str, check: Check) -> Iterator[Finding]:
     try:
         yield from check(lake)
-    except PenstockError as error:
-        yield finding(name, "problem", f"this could not be checked: {error}")
+    except Exception as error:  # one value that nobody foresaw shall not hide what the other checks find
+        said = str(error) if isinstance(error, PenstockError) else f"{type(error).__name__}: {error}"
+        yield finding(name, "problem", f"this could not be checked: {' '.join(redact(said).split())}")

@@ -12,6 +12,7 @@ from penstock.ducklake.catalog.file_bins import Bin, SizeLimits, merge_bins, rew
 from penstock.ducklake.maintenance.compaction import Compacted, Compaction, TableCompaction, compact
 from penstock.ducklake.model.names import DEFAULT_SCHEMA
 from penstock.ducklake.model.objects import TableInfo
+from penstock.ducklake.model.option_values import parse_threshold
 from penstock.ducklake.writing.file_options import file_options
 from penstock.errors import InvalidError, NotFoundError
 from penstock.schema.statistics import WrittenFile
@@ -49,9 +50,10 @@ def rewrite_data_files(
         raise InvalidError(f"delete_threshold cannot be {delete_threshold}: it is a part of a file's rows, from 0 to 1")
 
     def plan(work: TableCompaction, files: Sequence[CompactableFile]) -> list[Bin]:
-        chosen = work.target.option("rewrite_delete_threshold") if delete_threshold is None else delete_threshold
-        size = file_options(work.target.option).target_file_size
-        return rewrite_bins(files, float(chosen or 0), size, work.table.base)
+        threshold = delete_threshold
+        if threshold is None:
+            threshold = parse_threshold(work.target.option("rewrite_delete_threshold"))
+        return rewrite_bins(files, threshold, file_options(work.target.option).target_file_size, work.table.base)
 
     def stage(work: TableCompaction, each: Bin, written: WrittenFile | None) -> None:
         stage_rewrite(work.transaction.staging, work.table.info, each.files, written)

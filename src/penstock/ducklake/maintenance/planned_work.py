@@ -11,6 +11,7 @@ from penstock.ducklake.inspection.tables import table_summary
 from penstock.ducklake.maintenance.compacted_tables import compacted_tables
 from penstock.ducklake.maintenance.compaction import Compacted
 from penstock.ducklake.maintenance.inlined_flush import FlushedTable
+from penstock.ducklake.model.option_values import parse_threshold
 from penstock.ducklake.writing.file_options import file_options
 
 Option = Callable[[str], str | None]
@@ -36,7 +37,7 @@ def planned_rewrites(attachment: Attachment, table: str | None, schema: str | No
     """A line for each file that those with many deletes would become."""
 
     def bins(found: CompactableTable, option: Option) -> list[Bin]:
-        threshold = float(option("rewrite_delete_threshold") or 0)
+        threshold = parse_threshold(option("rewrite_delete_threshold"))
         return rewrite_bins(found.files, threshold, file_options(option).target_file_size, found.base)
 
     return _planned(attachment, table, schema, bins)

@@ -12,6 +12,7 @@ ATTACH_PARAMETERS: dict[str, ParameterType] = {
     "automatic_migration": bool, "override_data_path": bool, "create_if_not_exists": bool, "max_retry_count": int,
     "retry_wait_ms": int, "retry_backoff": float,
 }  # fmt: skip
+RETRIES = ("max_retry_count", "retry_wait_ms", "retry_backoff")  # numbers from 0
 # Those that hold more than one value, by their own names.
 MAPPINGS = ("metadata_parameters", "storage_options")
 # Those that say at which snapshot: one of them at most.

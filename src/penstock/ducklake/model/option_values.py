@@ -56,6 +56,20 @@ def parse_boolean(text: str) -> bool | None:
     return True if lowered in _TRUE else False if lowered in _FALSE else None
 
 
+def parse_threshold(text: str | None) -> float:
+    """The value that the option `rewrite_delete_threshold` has; nothing means 0. Raises InvalidError for no number."""
+    try:
+        threshold = float(text or 0)
+    except ValueError:
+        threshold = math.nan
+    if not math.isfinite(threshold):
+        raise InvalidError(
+            f"option 'rewrite_delete_threshold' has the value {text!r}, which is not understood; set it again, to a "
+            "number from 0 to 1"
+        )
+    return threshold
+
+
 def _boolean(text: str) -> str | None:
     value = parse_boolean(text)
     return None if value is None else str(value).lower()

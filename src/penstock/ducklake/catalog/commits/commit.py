@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -39,6 +40,7 @@ from penstock.errors import ConflictError, InvalidError
 from penstock.storage.commit_log import log_retry
 
 _COLUMNS = "ducklake_column"
+_LONGEST_WAIT = 24 * 60 * 60.0
 _DATA_CHANGES = (*INSERTED, *DELETED, *COMPACTED)
 
 
@@ -61,13 +63,17 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if value < 0:
+            if not 0 <= value < math.inf:
                 raise InvalidError(f"{name} cannot be {value}; it takes a number from 0")
 
     def waits(self) -> Iterator[float]:
         """The seconds to wait before each attempt after the first."""
         for retry in range(self.max_retry_count):
-            yield self.retry_wait_ms / 1000 * self.retry_backoff**retry
+            try:
+                wait = self.retry_wait_ms / 1000 * self.retry_backoff**retry
+            except OverflowError:
+                wait = _LONGEST_WAIT
+            yield min(wait, _LONGEST_WAIT)
 
 
 class _MovedError(Exception):

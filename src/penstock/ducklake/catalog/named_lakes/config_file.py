@@ -33,13 +33,15 @@ def config_file() -> Path | None:
 def read_config_file(path: Path) -> Layer:
     """What a file says of lakes; the values are looked at when they are needed."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise AttachError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise AttachError(f"{path} cannot be read: it is not text in UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise AttachError(f"{path} is no TOML: {error}") from None
+    except RecursionError:
+        raise AttachError(f"{path} cannot be read: lists or tables are nested too deeply in it") from None
     unknown = content.keys() - {_LAKES, _DEFAULTS, _DEFAULT}
     if unknown:
         raise AttachError(

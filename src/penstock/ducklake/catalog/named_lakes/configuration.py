@@ -140,7 +140,8 @@ def _check_keys(entries: Section, known: tuple[str, ...], what: str) -> None:
 def _arguments(entries: Section) -> Iterator[tuple[str, Any]]:
     for keys, entry in entries.items():
         if keys == ("data_path",):
-            yield "data_path", _placed(entry.text(), entry.folder)
+            # Whole: a new lake keeps it, and may be used from anywhere.
+            yield "data_path", _placed(entry.text(), entry.folder, whole=True)
         elif keys == ("snapshot_version",):
             yield "snapshot_version", entry.version()
         elif keys == ("snapshot_time",):
@@ -171,7 +172,7 @@ def _storage_options(entries: Mapping[str, Entry]) -> StorageOptions:
 
 def _uri(entry: Entry) -> str:
     """The location, whose file is there where the configuration says, from wherever it is used."""
-    text = entry.text()
+    text = entry.location()
     uri = text if text.startswith(SCHEME) else SCHEME + text
     if is_name(uri.removeprefix(SCHEME)):
         raise AttachError(f"{entry.where} is a bare word; write the file as ./FILE, or with an ending")
@@ -184,9 +185,11 @@ def _uri(entry: Entry) -> str:
     return f"{SCHEME}{location.engine}:{_placed(location.target, entry.folder)}"
 
 
-def _placed(path: str, folder: str | None) -> str:
+def _placed(path: str, folder: str | None, *, whole: bool = False) -> str:
     """A path, relative to the folder of the file that says it; as it is where that is this process's own."""
-    if not is_local(path) or path.startswith("file:"):
+    if not path or not is_local(path) or path.startswith("file:"):
         return path
     path = os.path.expanduser(path)
-    return path if folder is None or os.path.samefile(folder, os.curdir) else os.path.join(folder, path)
+    if folder is None or (not whole and os.path.samefile(folder, os.curdir)):
+        return path
+    return os.path.join(folder, path)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from penstock.ducklake.model.attach_parameters import ATTACH_PARAMETERS, ParameterType, argument
+from penstock.ducklake.catalog.location import is_before_secret, remember_secret
+from penstock.ducklake.model.attach_parameters import ATTACH_PARAMETERS, RETRIES, ParameterType, argument
 from penstock.errors import AttachError, InvalidError
 
 _VARIABLE = re.compile(r"\$\$\{|\$\{(\w+)\}")
@@ -32,9 +34,22 @@ class Entry:
 
     def text(self) -> str:
         """The text, with the variables that it names."""
+        return self._with_variables(self._variable)
+
+    def location(self) -> str:
+        """The text of a location. A password that comes from a variable is remembered, so that nothing shows it."""
+        return self._with_variables(self._password)
+
+    def _with_variables(self, value_of: Callable[[re.Match[str]], str]) -> str:
         if not isinstance(self.value, str):
             raise self.refused(str)
-        return self.value if self.is_text else _VARIABLE.sub(self._variable, self.value)
+        return self.value if self.is_text else _VARIABLE.sub(value_of, self.value)
+
+    def _password(self, match: re.Match[str]) -> str:
+        value = self._variable(match)
+        if match[1] is not None and is_before_secret(match.string[: match.start()]):
+            remember_secret(value)
+        return value
 
     def _variable(self, match: re.Match[str]) -> str:
         if match[1] is None:  # `$${` is how one writes `${`
@@ -46,12 +61,17 @@ class Entry:
     def parameter(self, name: str) -> object:
         """The value of a parameter of `attach` that takes a plain one."""
         kind = ATTACH_PARAMETERS[name]
+        value: object
         if isinstance(self.value, str) and (kind is str or self._is_from_variable()):
             try:
-                return argument(name, self.text())
+                value = argument(name, self.text())
             except InvalidError:
                 raise self.refused(kind) from None
-        return self._typed(kind)
+        else:
+            value = self._typed(kind)
+        if name in RETRIES and not (isinstance(value, int | float) and 0 <= value < math.inf):
+            raise AttachError(f"{self.where} takes a number from 0")
+        return value
 
     def version(self) -> int:
         """The number of a snapshot."""

@@ -9,7 +9,7 @@ from penstock.ducklake.inspection.findings import Examined, Finding, counted, fi
 from penstock.ducklake.inspection.live_files import deletes, shown_files
 from penstock.ducklake.inspection.thresholds import DELETED_ROWS, DELETED_SHARE
 from penstock.ducklake.model.objects import TableInfo
-from penstock.errors import InvalidError
+from penstock.ducklake.model.option_values import parse_threshold
 
 CHECK = "deleted rows"
 
@@ -51,13 +51,7 @@ def check(lake: Examined) -> Iterator[Finding]:
 
 def rewrite_threshold(lake: Examined, table: TableInfo) -> float:
     """The option `rewrite_delete_threshold`."""
-    text = lake.option("rewrite_delete_threshold", table) or "0"
-    try:
-        return float(text)
-    except ValueError:
-        raise InvalidError(
-            f"option 'rewrite_delete_threshold' has the value {text!r}, which is not understood; set it again"
-        ) from None
+    return parse_threshold(lake.option("rewrite_delete_threshold", table))
 
 
 def _due(lake: Examined, table: TableInfo, threshold: float) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.ducklake.catalog.ages import DELETE_OLDER_THAN, before_now
+from penstock.ducklake.catalog.ages import DELETE_OLDER_THAN, option_cutoff
 from penstock.ducklake.catalog.file_paths import SCHEDULE
 from penstock.ducklake.inspection import remedies
 from penstock.ducklake.inspection.findings import Examined, Finding, counted, finding
@@ -17,7 +17,7 @@ def check(lake: Examined) -> Iterator[Finding]:
     database = lake.database
     [(count, oldest)] = database.query(f"SELECT count(*), min(schedule_start) FROM {SCHEDULE}")
     interval = lake.option("delete_older_than") or DELETE_OLDER_THAN
-    before = database.time_parameter(before_now(interval))
+    before = database.time_parameter(option_cutoff("delete_older_than", interval))
     due = int(database.value(f"SELECT count(*) FROM {SCHEDULE} WHERE schedule_start < ?", [before]))
     days = max(0, (lake.now - database.time(oldest)).days) if oldest is not None else 0
     numbers = {"files": int(count), "due": due, "oldest_days": days}

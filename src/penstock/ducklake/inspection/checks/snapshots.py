@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from penstock.ducklake.catalog.ages import before_now
+from penstock.ducklake.catalog.ages import option_cutoff
 from penstock.ducklake.inspection import remedies
 from penstock.ducklake.inspection.findings import Examined, Finding, counted, finding
 from penstock.ducklake.inspection.thresholds import SNAPSHOT_AGE, SNAPSHOTS
@@ -24,7 +24,7 @@ def check(lake: Examined) -> Iterator[Finding]:
     kept = f"{counted(int(count), 'snapshot')}, the oldest of {database.time(oldest):%Y-%m-%d}"
     interval = lake.option("expire_older_than")
     if interval:
-        due = _older(lake, before_now(interval), int(newest))
+        due = _older(lake, option_cutoff("expire_older_than", interval), int(newest))
         message = f"{kept}; {counted(due, 'snapshot')} are older than expire_older_than, {interval}"
         yield finding(
             CHECK,

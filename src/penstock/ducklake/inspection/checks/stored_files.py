@@ -8,14 +8,14 @@ from posixpath import dirname
 
 import pyarrow as pa
 
-from penstock.ducklake.catalog.ages import DELETE_OLDER_THAN, before_now
+from penstock.ducklake.catalog.ages import DELETE_OLDER_THAN, option_cutoff
 from penstock.ducklake.catalog.file_paths import NamedFile, named_files
 from penstock.ducklake.catalog.location import redact
 from penstock.ducklake.inspection import remedies
 from penstock.ducklake.inspection.findings import Examined, Finding, counted, finding, sized
 from penstock.ducklake.inspection.lake_folders import YOUNG, files_in, lake_folders, own_files, unnamed
 from penstock.ducklake.inspection.thresholds import FILES_LOOKED_AT, SNAPSHOT_AGE
-from penstock.errors import PenstockError
+from penstock.errors import InvalidError, PenstockError
 from penstock.storage.filesystems import StoredFile, is_file, list_directory
 from penstock.storage.paths import normalised
 from penstock.storage.stores import store_kind
@@ -29,6 +29,14 @@ def check(lake: Examined) -> Iterator[Finding]:
     data_path = redact(lake.catalog.data_path)
     if store_kind(data_path) == "http":
         yield finding(CHECK, "fine", f"{data_path} cannot be listed, so that no file there was looked for")
+        return
+    if lake.catalog.is_elsewhere():
+        message = (
+            f"files are under {lake.catalog.data_path_as_given}, relative to the folder that a program is started in, "
+            f"and there is no {data_path}: start it in the folder that the lake was made in"
+        )
+        remedy = remedies.Remedy("", "penstock.attach(..., data_path=..., override_data_path=True)")
+        yield finding(CHECK, "problem", message, remedy=remedy)
         return
     try:
         # Before the listing: what is written meanwhile is there then.
@@ -46,8 +54,12 @@ def check(lake: Examined) -> Iterator[Finding]:
 
 def _orphans(lake: Examined, stored: Sequence[tuple[str, StoredFile]]) -> Finding:
     interval = lake.option("delete_older_than") or DELETE_OLDER_THAN
+    try:
+        limit = option_cutoff("delete_older_than", interval)
+    except InvalidError as error:
+        remedy = remedies.set_option("delete_older_than", DELETE_OLDER_THAN)
+        return finding(ORPHANS, "problem", f"this could not be checked: {error}", remedy=remedy)
     found = unnamed(lake.catalog, own_files(stored, lake.now - YOUNG))
-    limit = before_now(interval)
     due = [file for file in found if file.modified < limit]
     size = sum(file.size for file in due)
     numbers = {"files": len(found), "due": len(due), "bytes": size, "stored_files": len(stored)}
