@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -19,6 +20,7 @@ from penstock.ducklake.catalog import file_zones, objects, visible_files
 from penstock.ducklake.catalog.commits import staged_tables
 from penstock.ducklake.catalog.commits.staged_files import add_files, remove_files
 from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.dialects import SQLITE
 from penstock.ducklake.catalog.expiry import expire
 from penstock.ducklake.catalog.file_pruning import keep_condition, prunings
 from penstock.ducklake.catalog.file_zones import in_ranges
@@ -276,6 +278,39 @@ def test_partitions_and_statistics_leave_what_both_leave(large: Catalog) -> None
         assert len(large.kept(["<", ["column", "x"], ["literal", "double", "3.0"]])) == 60
         assert large.kept(["or", day, *number(300)[:1]]) == [0, *range(30, 60)]
         assert large.kept(["isnull", ["column", "id"]]) == []
+
+
+def test_a_first_question_asks_for_the_statistics_of_the_files_that_partitions_leave(large: Catalog) -> None:
+    large.append(60)
+    day = ["=", ["column", "day"], ["literal", "date", 20454 + 9]]  # 2026-01-10
+    assert large.ranges(day, *number(90)) == ((8, 12), (60, None))
+    large.append(5, told=False)
+    others = ["in", ["column", "day"], ["literal", "date", 20454 + 3], ["literal", "date", 20454 + 70]]
+    assert large.kept(others, *number(30)) == [3]
+    assert large.kept(["=", ["column", "day"], ["literal", "date", 99]]) == []
+
+
+def test_a_first_question_reads_the_statistics_of_a_catalogs_one_large_table_whole(large: Catalog) -> None:
+    large.append(40)
+    planner = large.planner()
+    asked: list[str] = []
+    connection = large.database._connection  # type: ignore[attr-defined]
+    connection.set_trace_callback(asked.append)
+    assert len(planner.files_for(json.dumps(number(100)))) == 1
+    connection.set_trace_callback(None)
+    [sql] = [sql for sql in asked if "ducklake_file_column_stats" in sql]
+    steps = [row[-1] for row in large.database.query(f"EXPLAIN QUERY PLAN {sql}")]
+    assert "SCAN ducklake_file_column_stats" in steps, steps
+
+
+@pytest.mark.parametrize("text", ["5", "-5", "0", "-0", "05", "+5", "5.0", "", " 5", "5 ", "x", "1-2", "--1", None,
+                                  "9223372036854775807", "9223372036854775808", "-9223372036854775809"])  # fmt: skip
+def test_whole_numbers_of_sqlite_are_read_by_the_quick_test_as_by_the_slow_one(text: str | None) -> None:
+    slow = "CASE WHEN json_valid(t) AND t NOT GLOB '*[^-0-9]*' THEN CAST(t AS INTEGER) END"
+    connection = sqlite3.connect(":memory:")
+    found = connection.execute(f"SELECT {SQLITE.integer('t')}, {slow} FROM (SELECT ? AS t)", [text]).fetchone()
+    connection.close()
+    assert found[0] == found[1]
 
 
 def test_no_table_is_read_whole(large: Catalog) -> None:

@@ -157,7 +157,10 @@ class SQLiteDialect(Dialect):
         return f"+{column}"
 
     def integer(self, text: str) -> str:
-        return f"CASE WHEN json_valid({text}) AND {text} NOT GLOB '*[^-0-9]*' THEN CAST({text} AS INTEGER) END"
+        number = f"CAST({text} AS INTEGER)"
+        # The first test tells nothing new of a number, and takes a third of the time.
+        is_number = f"CAST({number} AS TEXT) = {text} OR (json_valid({text}) AND {text} NOT GLOB '*[^-0-9]*')"
+        return f"CASE WHEN {is_number} THEN {number} END"
 
     def unsigned(self, text: str) -> str:
         digits = f"{text} NOT GLOB '*[^0-9]*' AND length({text}) BETWEEN 1 AND {self._DIGITS}"

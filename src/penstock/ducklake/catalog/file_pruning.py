@@ -59,11 +59,12 @@ class FileFacts:
     key: str
     partition_id: int | None = None
     within: Ranges | None = None  # the ids of the data files that are asked for; all when None
+    table_column: str = "table_id"
 
     def files(self, rows: Condition) -> Condition:
         """The data files `d` that have such a row."""
         some = "data_file_id IS NOT NULL" if self.within is None else in_ranges("data_file_id", self.within)
-        where = f"table_id = ? AND {some} AND {rows.sql}"
+        where = f"{self.table_column} = ? AND {some} AND {rows.sql}"
         sql = f"d.data_file_id IN (SELECT data_file_id FROM {self.table} WHERE {where})"
         parameters: tuple[Any, ...] = (self.table_id, *rows.parameters)
         if self.partition_id is None:
@@ -96,14 +97,16 @@ def prunings(
     table: Callable[[str], str] = str,
     within: Ranges | None = None,
     seen: Seen = ALL_SEEN,
+    *,
+    is_most: bool = False,
 ) -> tuple[Pruning, ...]:
     """Every way to prune a table's files, one for each part of a conjunction and source of knowledge.
 
     `columns` are the table's by id, nested ones too; `table` qualifies the name of a catalog table; `within` are the
     ids of files that are asked for, if not all are: of others the conditions say nothing; `seen` is what counts of the
-    table's history.
+    table's history; `is_most` whether most of the catalog's files are the table's, so that to read all is quickest.
     """
-    planner = _PruningRules(table_id, specs, columns, dialect, table, within, seen)
+    planner = _PruningRules(table_id, specs, columns, dialect, table, within, seen, is_most and within is None)
     return tuple(planner.prunings(implication))
 
 
@@ -137,6 +140,7 @@ class _PruningRules:
         table: Callable[[str], str],
         within: Ranges | None,
         seen: Seen,
+        reads_all: bool,
     ) -> None:
         self.table_id = table_id
         self.specs = specs
@@ -145,7 +149,11 @@ class _PruningRules:
         self.table = table
         self.within = within
         self.seen = seen
-        self.statistics = FileFacts(table("ducklake_file_column_stats"), table_id, "column_id", within=within)
+        self.table_column = dialect.unindexed("table_id") if reads_all else "table_id"
+        self.statistics = self.facts("ducklake_file_column_stats", "column_id")
+
+    def facts(self, table: str, key: str, partition_id: int | None = None) -> FileFacts:
+        return FileFacts(self.table(table), self.table_id, key, partition_id, self.within, self.table_column)
 
     def prunings(self, implication: Implication) -> Iterator[Pruning]:
         for part in implication.children if isinstance(implication, And) else (implication,):
@@ -177,8 +185,7 @@ class _PruningRules:
         trusted = [] if isinstance(field.transform, Identity) else [self.no_file_was_added()]
         if isinstance(field.transform, Bucket):
             trusted.append(self.always_hashed_alike(wanted.column))
-        name = self.table("ducklake_file_partition_value")
-        source = FileFacts(name, self.table_id, "partition_key_index", spec.partition_id, self.within)
+        source = self.facts("ducklake_file_partition_value", "partition_key_index", spec.partition_id)
         reason = f"partition {field.transform.describe(wanted.path)}"
         test = None if trusted else self.partition_test(source, field.key_index, values, type)
         yield self.simple(reason, source, field.key_index, _all([rows, *trusted]), test)

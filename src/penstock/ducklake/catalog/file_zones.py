@@ -34,6 +34,11 @@ def in_ranges(column: str, ranges: Ranges) -> str:
     return "(" + " OR ".join(f"({part})" for part in parts) + ")"
 
 
+def zone_of(column: str) -> str:
+    """SQL for the first id of an id's zone."""
+    return f"{column} - {column} % {ZONE}"
+
+
 @dataclass(frozen=True)
 class ZoneSource:
     """Rows `s` of a catalog table that tell the bounds of a table's files, in SQL: one a file, by a key.
@@ -57,7 +62,7 @@ class ZoneSource:
         other = "0" if self.partition is None else f"CASE WHEN d.partition_id = {self.partition} THEN 0 ELSE 1 END"
         sql = f"""SELECT zone, count(told) - count(*), sum(bounded), count(least), count(greatest), min(least),
                          max(greatest), sum(nulls), sum(nans), sum(other)
-                  FROM (SELECT d.data_file_id - d.data_file_id % {ZONE} AS zone, s.data_file_id AS told,
+                  FROM (SELECT {zone_of("d.data_file_id")} AS zone, s.data_file_id AS told,
                                CASE WHEN {self.empty} THEN 0 ELSE 1 END AS bounded,
                                CASE WHEN {self.empty} THEN NULL ELSE {self.least} END AS least,
                                CASE WHEN {self.empty} THEN NULL ELSE {self.greatest} END AS greatest,
@@ -187,8 +192,13 @@ class FileZones:
             {zone.first for zone in self._known[test.source].zones if zone.first < end and not test.excludes(zone)}
             for test in tests
         )
-        ranges = _joined(sorted(set.intersection(*left)), end)
-        return ranges if len(ranges) <= _MOST_RANGES else None
+        return few_ranges(sorted(set.intersection(*left)), end)
+
+
+def few_ranges(firsts: Sequence[int], end: int) -> Ranges | None:
+    """The zones that begin so, in order, and all files from an id on; None where that would be many ranges."""
+    ranges = _joined(firsts, end)
+    return ranges if len(ranges) <= _MOST_RANGES else None
 
 
 def _joined(firsts: Iterable[int], end: int) -> Ranges:

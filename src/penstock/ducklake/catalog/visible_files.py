@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from penstock.ducklake.catalog.databases import Database
-from penstock.ducklake.catalog.file_pruning import Condition, Pruning, Seen
-from penstock.ducklake.catalog.file_zones import Ranges, zones_of
+from penstock.ducklake.catalog.file_pruning import Condition, Pruning, Seen, keep_condition
+from penstock.ducklake.catalog.file_zones import Ranges, few_ranges, zone_of, zones_of
 from penstock.ducklake.catalog.inlined_rows import inlined_rows
 from penstock.ducklake.catalog.remembered_answers import Moment
 from penstock.ducklake.catalog.visibility import At
@@ -169,7 +169,28 @@ class FileScope:
         if not tests or group.file_count < MANY_FILES or self.seen_time is None or self.at.own is not None:
             return None
         moment = Moment(self.seen_snapshot, self.seen_time)
-        return zones_of(self.database).kept(self.database, tests, moment, self.next_file_id)
+        known = zones_of(self.database).kept(self.database, tests, moment, self.next_file_id)
+        return self._partitions_left(group, prunings) if known is None else known
+
+    def _partitions_left(self, group: FileGroup, prunings: Sequence[Pruning]) -> Ranges | None:
+        """The same by partition values, which are one a file: of the files that they leave, statistics are asked."""
+        told = [
+            pruning for pruning in prunings if pruning.source is not None and pruning.source.partition_id is not None
+        ]
+        if not told or len(told) == len(prunings):
+            return None
+        keep = keep_condition(told)
+        where, parameters = self._members(group)
+        rows = self.database.query(
+            f"""SELECT DISTINCT {zone_of("d.data_file_id")} FROM ducklake_data_file d
+                WHERE {self._shown()} AND {where} AND {keep.sql}""",
+            [*self._shown_parameters(), *parameters, *keep.parameters],
+        )
+        return few_ranges(sorted(row[0] for row in rows), self.next_file_id)
+
+    def fills_catalog(self, group: FileGroup) -> bool:
+        """Whether most files that the catalog has ever known are of a group, and these are many."""
+        return group.file_count >= MANY_FILES and 2 * group.file_count > self.next_file_id
 
     def total(
         self, group: FileGroup, query: Callable[[Condition], Condition], keep: Condition = EVERY_FILE

@@ -88,8 +88,9 @@ class FilePlanner:
         implication = implied_by(each, clear)
         scope = self.scope
         return prunings(
-            implication, scope.table_id, self.specs, by_id, scope.database.dialect, within=within, seen=scope.seen
-        )
+            implication, scope.table_id, self.specs, by_id, scope.database.dialect, within=within, seen=scope.seen,
+            is_most=scope.fills_catalog(self.group),
+        )  # fmt: skip
 
     def own_names(self, node: Any) -> Any:
         """A filter with the columns' own names in place of those that the scan asks for them by."""
