@@ -20,7 +20,7 @@ from penstock.ducklake.catalog import file_zones, objects, visible_files
 from penstock.ducklake.catalog.commits import staged_tables
 from penstock.ducklake.catalog.commits.staged_files import add_files, remove_files
 from penstock.ducklake.catalog.databases import Database
-from penstock.ducklake.catalog.dialects import SQLITE
+from penstock.ducklake.catalog.dialects import SQLITE, form
 from penstock.ducklake.catalog.expiry import expire
 from penstock.ducklake.catalog.file_pruning import keep_condition, prunings
 from penstock.ducklake.catalog.file_zones import in_ranges
@@ -311,6 +311,24 @@ def test_whole_numbers_of_sqlite_are_read_by_the_quick_test_as_by_the_slow_one(t
     found = connection.execute(f"SELECT {SQLITE.integer('t')}, {slow} FROM (SELECT ? AS t)", [text]).fetchone()
     connection.close()
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "timestamptz", "time"])
+def test_times_of_sqlite_are_read_by_the_quick_test_as_by_the_slow_one(kind: str) -> None:
+    written = form(Type(kind))
+    start = written.start.replace("0", "[0-9]")
+    fraction = f"substr(t, {len(written.start) + 1}, length(t) - {len(written.start) + len(written.suffix)})"
+    slow = f"t GLOB '{start}*{written.suffix}' AND {fraction} NOT GLOB '*[^.0-9]*'"
+    zero = written.start
+    fractions = ("", ".5", ".123456", ".1234567", ".", "..", "x", ".12345x", " ", "\u0660", "-5")
+    texts = [f"{zero}{part}{end}" for part in fractions for end in (written.suffix, "", "+01", "x")]
+    texts += [zero[1:] + written.suffix, "", "infinity", f"x{zero}{written.suffix}"]
+    connection = sqlite3.connect(":memory:")
+    for text in (*texts, None):
+        sql = f"SELECT {SQLITE.in_form('t', written)}, {slow} FROM (SELECT ? AS t)"
+        quick, other = connection.execute(sql, [text]).fetchone()
+        assert quick == other, text
+    connection.close()
 
 
 def test_no_table_is_read_whole(large: Catalog) -> None:

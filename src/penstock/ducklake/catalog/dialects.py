@@ -186,7 +186,10 @@ class SQLiteDialect(Dialect):
             return f"{text} GLOB '{start}'"
         fixed = len(form.start) + len(form.suffix)
         fraction = f"substr({text}, {len(form.start) + 1}, length({text}) - {fixed})"
-        return f"{text} GLOB '{start}*{form.suffix}' AND {fraction} NOT GLOB '*[^.0-9]*'"
+        any_fraction = f"{text} GLOB '{start}*{form.suffix}' AND {fraction} NOT GLOB '*[^.0-9]*'"
+        # The usual ones first, which are quicker to tell.
+        usual = (f"{text} GLOB '{start}{digits}{form.suffix}'" for digits in ("", "." + "[0-9]" * 6))
+        return f"({' OR '.join(usual)} OR ({any_fraction}))"
 
     def hexadecimal(self, text: str) -> str:
         return f"CASE WHEN {text} NOT GLOB '*[^0-9A-Fa-f]*' AND (length({text}) & 1) = 0 THEN upper({text}) END"
