@@ -199,3 +199,6 @@ def test_errors_show_no_secret(tmp_path: Path) -> None:
         assert "Traceback" not in answer.text
     assert "hunter2secret" not in repr(source)
     assert "hunter2secret" not in source.without_secrets("failed: password=hunter2secret and again hunter2secret")
+    options = {"aws_region": "eu-central-1", "allow_http": "true", "aws_secret_access_key": "a/b+c"}
+    source = LakeSource("ducklake:nothing.ducklake", storage_options=options)
+    assert source.without_secrets("true: a/b+c in eu-central-1") == "true: *** in eu-central-1"

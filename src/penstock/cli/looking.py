@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock.cli.commands import command
-from penstock.cli.lakes import AtOption, LakeArgument, LimitOption, TableArgument, opened, shown, table_of
+from penstock.cli.lakes import MOST, AtOption, LakeArgument, LimitOption, TableArgument, opened, shown, table_of
 from penstock.cli.reports import Field, Listing, Report
 from penstock.cli.texts import listed, moment, number, plural, size
 from penstock.ducklake.catalog import objects
@@ -68,7 +68,9 @@ def ls(lake: LakeArgument, at: AtOption = None) -> Report:
 def snapshots(
     lake: LakeArgument,
     limit: LimitOption = _FEW,
-    before: Annotated[int | None, typer.Option("--before", metavar="N", help="Only those before this one.")] = None,
+    before: Annotated[
+        int | None, typer.Option("--before", metavar="N", min=0, max=MOST, help="Only those before this one.")
+    ] = None,
 ) -> Report:
     """List the newest snapshots: when, who, and what they did."""
     changes = Field("changes", "changes", people=False)

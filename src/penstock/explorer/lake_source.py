@@ -26,7 +26,7 @@ from penstock.errors import InvalidError, NotFoundError
 from penstock.storage.options import StorageOptions
 
 _HIDDEN = "***"
-_SECRET_PARAMETERS = ("password", "passwd", "secret", "token")
+_SECRET_PARAMETERS = ("password", "passwd", "secret", "token", "key", "sas")
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ class LakeSource:
 
     def without_secrets(self, text: str) -> str:
         """A text, such as an error of DuckDB's, without the passwords that this lake is reached by."""
-        secrets = [*secrets_in(self.uri), *self.storage_options.values()]
-        secrets += [value for name, value in self.options.metadata_parameters.items() if _is_secret(name)]
+        given = (*self.storage_options.items(), *self.options.metadata_parameters.items())
+        secrets = [*secrets_in(self.uri), *(value for name, value in given if _is_secret(name))]
         for secret in sorted(secrets, key=len, reverse=True):
             text = text.replace(secret, _HIDDEN) if len(secret) > 3 else text
         return self.location.without_token(text)
