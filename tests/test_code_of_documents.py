@@ -89,7 +89,13 @@ SHOW_A_PAGE = ["docs/explorer.md"]
 FILES = {"docs/how_to/load_csv_and_json.md": ('"in/', '"old')}
 
 
-@pytest.mark.parametrize("path", ["README.md", *others()])
+def marked(path: str) -> Any:
+    """Most pages that solve a problem each are left for `--full`: they are alike, and each takes seconds."""
+    is_one_of_many = path.startswith("docs/how_to/") and path not in FILES
+    return pytest.param(path, marks=pytest.mark.slow if is_one_of_many else ())
+
+
+@pytest.mark.parametrize("path", [marked(path) for path in ["README.md", *others()]])
 def test_documents_that_begin_with_nothing(spark: SparkSession, place: Path, path: str) -> None:
     run(Document(path, {word: f'"{place}/{word[1:]}' for word in FILES.get(path, ())}))
 

@@ -18,9 +18,10 @@ from support.standalone import bare_python
 
 ROOT = Path(__file__).parents[1]
 # `make test` has the first of these; the others are for `--full`.
-CORE = ("connect", "interop/test_core.py", "interop/test_types.py")
+CORE = ("connect", "interop/test_core.py")
 MORE = (
-    "interop/test_row_changes.py", "interop/test_change_feed.py", "interop/test_inlined_rows.py",
+    "interop/test_types.py", "interop/test_row_changes.py", "interop/test_change_feed.py",
+    "interop/test_inlined_rows.py",
     "interop/test_evolution_rows.py", "interop/test_partitioned_tables.py", "interop/test_write_types.py",
     "interop/test_maintenance.py", "interop/test_variant.py", "interop/test_geometry.py", "interop/test_encryption.py",
     "interop/test_write_overwrite.py", "interop/test_write_definitions.py", "interop/test_added_files.py",
