@@ -39,6 +39,7 @@ with penstock.attach("ducklake:{path}", spark=spark) as lake:
 
 
 def program(folder: Path, settings: str = "", *, fails: bool = False, threaded: bool = False) -> str:
+    folder.mkdir(exist_ok=True)
     return PROGRAM.format(path=folder / "lake.ducklake", settings=settings, fails=fails, threaded=threaded)
 
 
