@@ -176,6 +176,16 @@ class Catalog:
         assert planner.counts(text) == slow.counts(text)
         return found
 
+    def asked_for_one(self, *filters: Any) -> list[str]:
+        """What SQLite is asked to find the one file that filters leave."""
+        planner = self.planner()
+        asked: list[str] = []
+        connection = self.database._connection  # type: ignore[attr-defined]
+        connection.set_trace_callback(asked.append)
+        assert len(planner.files_for(json.dumps(filters))) == 1
+        connection.set_trace_callback(None)
+        return asked
+
     def ranges(self, *filters: Any) -> file_zones.Ranges | None:
         planner = self.planner()
         return planner.scope.zones_left(planner.group, planner.prunings(json.dumps(filters)))
@@ -292,12 +302,7 @@ def test_a_first_question_asks_for_the_statistics_of_the_files_that_partitions_l
 
 def test_a_first_question_reads_the_statistics_of_a_catalogs_one_large_table_whole(large: Catalog) -> None:
     large.append(40)
-    planner = large.planner()
-    asked: list[str] = []
-    connection = large.database._connection  # type: ignore[attr-defined]
-    connection.set_trace_callback(asked.append)
-    assert len(planner.files_for(json.dumps(number(100)))) == 1
-    connection.set_trace_callback(None)
+    asked = large.asked_for_one(*number(100))
     [sql] = [sql for sql in asked if "ducklake_file_column_stats" in sql]
     steps = [row[-1] for row in large.database.query(f"EXPLAIN QUERY PLAN {sql}")]
     assert "SCAN ducklake_file_column_stats" in steps, steps
@@ -335,12 +340,7 @@ def test_no_table_is_read_whole(large: Catalog) -> None:
     large.append(400)
     for _ in range(2):
         large.ranges(*number(0))
-    planner = large.planner()
-    asked: list[str] = []
-    connection = large.database._connection  # type: ignore[attr-defined]
-    connection.set_trace_callback(asked.append)
-    assert len(planner.files_for(json.dumps(number(1000)))) == 1
-    connection.set_trace_callback(None)
+    asked = large.asked_for_one(*number(1000))
     [sql] = [sql for sql in asked if "ducklake_data_file" in sql]
     steps = [row[-1] for row in large.database.query(f"EXPLAIN QUERY PLAN {sql}")]
     assert not [step for step in steps if step.startswith("SCAN")], steps

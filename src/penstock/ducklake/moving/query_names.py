@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.errors import UnsupportedError
 from penstock.storage.duckdb_files import duckdb_cursor
+from penstock.storage.duckdb_trees import nodes
 
 _LEVELS = (("catalog_name", "schema_name"), ("catalog", "schema"))
 _COLUMN = ("catalog", "schema", "table", "column")  # of a name in EXCLUDE
@@ -62,14 +63,14 @@ class _Scope:
     @staticmethod
     def of(tree: Any, names: SourceNames, parameters: Iterable[str]) -> _Scope:
         found = _Scope(columns={name.lower() for name in parameters})
-        for node in _nodes(tree):
+        for node in nodes(tree):
             queries = {_lower(one, "key") for one in (node.get("cte_map") or {}).get("map", ())}
             found.queries |= queries
             found.relations |= queries
             (found.columns if "class" in node else found.relations).add(_lower(node, "alias"))
             found.columns.update(name.lower() for name in node.get("column_name_alias") or ())
             if node.get("type") == "LAMBDA":
-                found.columns.update(one["column_names"][0].lower() for one in _nodes(node["lhs"]) if _names(one))
+                found.columns.update(one["column_names"][0].lower() for one in nodes(node["lhs"]) if _names(one))
             if node.get("type") == "BASE_TABLE":
                 own = _lower(node, "table_name")
                 (found.tables if own in names.tables else found.relations).add(own)
@@ -86,7 +87,7 @@ class _Renaming:
 
     def rename(self, tree: Any) -> None:
         """Take the database out of all names of a tree."""
-        for node in list(_nodes(tree)):
+        for node in list(nodes(tree)):
             if _names(node):
                 node["column_names"] = self._column(node["column_names"])
             elif all(part in node for part in _COLUMN):
@@ -139,15 +140,6 @@ class _Renaming:
 
     def _is_catalog(self, name: str) -> bool:
         return name == self.names.catalog and name not in self.names.schemas
-
-
-def _nodes(tree: Any) -> Iterator[Any]:
-    if isinstance(tree, dict):
-        yield tree
-        tree = list(tree.values())
-    if isinstance(tree, list):
-        for item in tree:
-            yield from _nodes(item)
 
 
 def _names(node: Any) -> bool:

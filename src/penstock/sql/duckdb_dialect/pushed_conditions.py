@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.sql.duckdb_dialect.bound_types import Node, UntranslatableError
-from penstock.sql.duckdb_dialect.syntax import nodes
+from penstock.storage.duckdb_trees import nodes
 
 _BOTH = ("INNER", "LEFT", "RIGHT", "FULL", "SINGLE")
 # Joins of which every row of the result is one of the left side's, with something added.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -12,6 +12,7 @@ from penstock.errors import InvalidError
 from penstock.sql.duckdb_dialect.bound_types import Node
 from penstock.storage.duckdb_files import duckdb_cursor
 from penstock.storage.duckdb_sql import text_literal
+from penstock.storage.duckdb_trees import nodes
 
 # What they give depends on a session of DuckDB's, which there is none of.
 _OF_SESSIONS = frozenset(("getvariable", "current_setting", "nextval", "currval", "current_query"))
@@ -75,16 +76,6 @@ def selecting(item: Node) -> Node:
     tree = _parsed("SELECT 1")
     tree["statements"][0]["node"]["select_list"] = [item]
     return tree
-
-
-def nodes(tree: Any) -> Iterator[Node]:
-    """Every node of a tree."""
-    if isinstance(tree, dict):
-        yield tree
-        tree = list(tree.values())
-    if isinstance(tree, list):
-        for item in tree:
-            yield from nodes(item)
 
 
 def named_tables(tree: Node) -> list[Node]:
