@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from penstock.cli.commands import command
-from penstock.cli.lakes import AtOption, LakeArgument, TableArgument, opened, shown, table_of
+from penstock.cli.lakes import MOST, AtOption, LakeArgument, TableArgument, opened, shown, table_of
 from penstock.cli.looking import history_of, rest
 from penstock.cli.reports import Field, Listing, Report, Sheet
 from penstock.cli.texts import listed, number, size
@@ -43,7 +43,7 @@ def show(
     partitions: Annotated[bool, typer.Option("--partitions", help="Its partitions.")] = False,
     snapshots: Annotated[bool, typer.Option("--snapshots", help="What snapshots did to it, as `history`.")] = False,
     sort: Annotated[str | None, typer.Option("--sort", metavar="BY", help=_SORT)] = None,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, metavar="N", help=_LIMIT)] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, max=MOST, metavar="N", help=_LIMIT)] = None,
     at: AtOption = None,
 ) -> Report:
     """Show one table, or the SQL of a view."""
