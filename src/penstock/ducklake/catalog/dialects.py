@@ -37,8 +37,12 @@ class Form:
     @property
     def pattern(self) -> str:
         """A regular expression for texts of this form."""
-        start = self.start.replace("0", "[0-9]")
-        return start + (_FRACTION if self.fraction else "") + self.suffix.replace("+", "[+]")
+        return self.start.replace("0", "[0-9]") + self.ending
+
+    @property
+    def ending(self) -> str:
+        """The part of the regular expression for what comes after the start."""
+        return (_FRACTION if self.fraction else "") + self.suffix.replace("+", "[+]")
 
 
 def form(type: Type) -> Form:
@@ -184,11 +188,11 @@ class SQLiteDialect(Dialect):
         start = form.start.replace("0", "[0-9]")
         if not form.fraction:
             return f"{text} GLOB '{start}'"
-        fixed = len(form.start) + len(form.suffix)
-        fraction = f"substr({text}, {len(form.start) + 1}, length({text}) - {fixed})"
-        any_fraction = f"{text} GLOB '{start}*{form.suffix}' AND {fraction} NOT GLOB '*[^.0-9]*'"
+        fixed = len(form.start) + len(".") + len(form.suffix)
+        digits = f"substr({text}, {len(form.start) + len('.') + 1}, length({text}) - {fixed})"
+        any_fraction = f"{text} GLOB '{start}.[0-9]*{form.suffix}' AND {digits} NOT GLOB '*[^0-9]*'"
         # The usual ones first, which are quicker to tell.
-        usual = (f"{text} GLOB '{start}{digits}{form.suffix}'" for digits in ("", "." + "[0-9]" * 6))
+        usual = (f"{text} GLOB '{start}{more}{form.suffix}'" for more in ("", "." + "[0-9]" * 6))
         return f"({' OR '.join(usual)} OR ({any_fraction}))"
 
     def hexadecimal(self, text: str) -> str:
@@ -216,6 +220,18 @@ class PostgresDialect(Dialect):
 
     def number(self, text: str) -> str:
         return self._numeric(text, _REAL)
+
+    def in_form(self, text: str, form: Form) -> str:
+        # A regular expression takes as long as it is: the usual ones are told by a short one that does not count.
+        start = form.start.replace("0", "_")
+        lengths = [start + fraction + form.suffix for fraction in ("", "." + "_" * 6)[: 1 + form.fraction]]
+        separators = dict.fromkeys(form.start.replace("0", ""))
+        usual = [
+            "(" + " OR ".join(f"{text} LIKE '{one}'" for one in lengths) + ")",
+            *(f"STRPOS({text}, '{one}') = {form.start.index(one) + 1}" for one in separators),
+            self.matches(text, f"(([{''.join(separators)}]|)[0-9])+" + form.ending),
+        ]
+        return f"(({' AND '.join(usual)}) OR {self.matches(text, form.pattern)})"
 
     def text(self, text: str) -> str:
         return f'({text}) COLLATE "C"'

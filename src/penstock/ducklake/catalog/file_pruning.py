@@ -237,8 +237,7 @@ class _PruningRules:
         is_null = "s.partition_value IS NULL"
         source = ZoneSource(
             of.table, self.table_id, f"s.partition_key_index = {key}", value, value, is_null,
-            f"CASE WHEN {is_null} THEN 1 ELSE 0 END",
-            f"CASE WHEN {is_null} OR {value} IS NOT NULL THEN 0 ELSE 1 END", of.partition_id,  # NaN is not read
+            f"CASE WHEN {is_null} THEN 1 ELSE 0 END", "0", of.partition_id,
         )  # fmt: skip
         return ZoneTest(source, values.coarsened(_MOST_INTERVALS), compared)
 

@@ -60,19 +60,32 @@ class ZoneSource:
     def zones(self, database: Database, first: int, end: int) -> list[Zone]:
         """The zones of files with ids from `first` to `end`. One without files of the table is left out."""
         other = "0" if self.partition is None else f"CASE WHEN d.partition_id = {self.partition} THEN 0 ELSE 1 END"
-        sql = f"""SELECT zone, count(told) - count(*), sum(bounded), count(least), count(greatest), min(least),
-                         max(greatest), sum(nulls), sum(nans), sum(other)
+        # To read a text is what takes long.
+        greatest = "least" if self.is_one_value else "greatest"
+        second = "" if self.is_one_value else f"CASE WHEN {self.empty} THEN NULL ELSE {self.greatest} END AS greatest,"
+        sql = f"""SELECT zone, count(told) - count(*), sum(bounded), count(least), count({greatest}), min(least),
+                         max({greatest}), sum(nulls), sum(nans), sum(other)
                   FROM (SELECT {zone_of("d.data_file_id")} AS zone, s.data_file_id AS told,
                                CASE WHEN {self.empty} THEN 0 ELSE 1 END AS bounded,
-                               CASE WHEN {self.empty} THEN NULL ELSE {self.least} END AS least,
-                               CASE WHEN {self.empty} THEN NULL ELSE {self.greatest} END AS greatest,
+                               CASE WHEN {self.empty} THEN NULL ELSE {self.least} END AS least, {second}
                                {self.nulls} AS nulls, {self.nans} AS nans, {other} AS other
                         FROM ducklake_data_file d LEFT JOIN {self.table} s
                           ON s.table_id = d.table_id AND s.data_file_id = d.data_file_id AND {self.key}
                         WHERE d.table_id = {self.table_id} AND d.data_file_id >= {first} AND d.data_file_id < {end}
                         {database.dialect.fence}) files
                   GROUP BY zone ORDER BY zone"""
-        return [_zone(row) for row in database.query(sql)]
+        return [self._zone(row) for row in database.query(sql)]
+
+    @property
+    def is_one_value(self) -> bool:
+        """Whether a row tells one value and no bounds. NaN is one that is not read."""
+        return self.least == self.greatest
+
+    def _zone(self, row: Row) -> Zone:
+        first, untold, bounded, leasts, greatests, least, greatest, nulls, nans, others = row
+        known = untold == 0 and others == 0
+        nan = bool(nans) or (self.is_one_value and leasts != bounded)
+        return Zone(first, known, leasts == bounded, greatests == bounded, least, greatest, bool(nulls), nan)
 
 
 @dataclass(frozen=True)
@@ -87,12 +100,6 @@ class Zone:
     greatest: Any
     nulls: bool
     nans: bool
-
-
-def _zone(row: Row) -> Zone:
-    first, untold, bounded, leasts, greatests, least, greatest, nulls, nans, others = row
-    known = untold == 0 and others == 0
-    return Zone(first, known, leasts == bounded, greatests == bounded, least, greatest, bool(nulls), bool(nans))
 
 
 @dataclass(frozen=True)
