@@ -7,10 +7,12 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import httpx
+import psutil
 import pytest
 
 from penstock.errors import AttachError, InvalidError, NotFoundError
@@ -61,6 +63,20 @@ def test_the_first_page_needs_neither_spark_nor_what_draws_and_ctrl_c_ends_it(sh
     assert "loaded False False" in said
     assert "Traceback" not in errors
     assert "token" not in errors
+
+
+def test_a_query_that_nobody_waits_for_is_stopped(shop: LakeSource) -> None:
+    slow = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"
+    with running(shop.uri) as (process, address), httpx.Client(follow_redirects=True) as client:
+        client.get(address, timeout=30)
+        server = psutil.Process(process.pid)
+        with pytest.raises(httpx.ReadTimeout):
+            client.get(re.sub(r"/\?.*", "/sql", address), params={"q": slow}, timeout=httpx.Timeout(30, read=3))
+        deadline = time.monotonic() + 20  # less than the limit of 30 that every query has
+        while server.children() and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert not server.children()
+        assert client.get(re.sub(r"/\?.*", "/", address), timeout=30).status_code == 200
 
 
 def test_each_start_has_a_token_of_its_own_unless_one_is_given(shop: LakeSource) -> None:

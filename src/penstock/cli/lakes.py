@@ -21,6 +21,7 @@ from penstock.ducklake.model.snapshot_changes import quoted_name
 
 MOST = 2**31 - 2  # lines, of Spark, which takes one more to know whether that is all
 _DIGITS = 18  # of what all databases hold
+GREATEST_ID = 10**_DIGITS - 1
 _SQLITE = b"SQLite format 3\x00"
 _ENDINGS = ("*.ducklake", "*.duckdb", "*.db", "*.sqlite")
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock.cli.commands import command
-from penstock.cli.lakes import MOST, AtOption, LakeArgument, LimitOption, TableArgument, opened, shown, table_of
+from penstock.cli.lakes import GREATEST_ID, AtOption, LakeArgument, LimitOption, TableArgument, opened, shown, table_of
 from penstock.cli.reports import Field, Listing, Report
 from penstock.cli.texts import listed, moment, number, plural, size
 from penstock.ducklake.catalog import objects
@@ -69,7 +69,7 @@ def snapshots(
     lake: LakeArgument,
     limit: LimitOption = _FEW,
     before: Annotated[
-        int | None, typer.Option("--before", metavar="N", min=0, max=MOST, help="Only those before this one.")
+        int | None, typer.Option("--before", metavar="N", min=0, max=GREATEST_ID, help="Only those before this one.")
     ] = None,
 ) -> Report:
     """List the newest snapshots: when, who, and what they did."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -21,6 +22,7 @@ from penstock.explorer.asked import Asked
 from penstock.explorer.lake_source import LakeSource
 from penstock.explorer.pages import health, lake, pruning, rows, snapshots, sql, tables
 from penstock.explorer.queries import Queries
+from penstock.explorer.readers import watched
 from penstock.explorer.rendering import Explorer
 
 _MOST_SAID = 500
@@ -68,23 +70,29 @@ def application(source: LakeSource, access: Access, queries: Queries) -> ASGIApp
     return AccessGuard(pages, access)
 
 
-def _answering(explorer: Explorer, page: Page) -> Callable[[Request], Response]:
-    """A page as Starlette calls it: on a thread of its own, and whose every error is a page too."""
+def _answering(explorer: Explorer, page: Page) -> Callable[[Request], Awaitable[Response]]:
+    """A page as Starlette calls it: made on a thread of its own, as long as somebody waits for it."""
 
-    def answer(request: Request) -> Response:
-        try:
-            return page(explorer, Asked.of(request), request)
-        except PenstockError as error:
-            status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
-            return explorer.failed(Asked.of(request), explorer.source.without_secrets(str(error)), status)
-        except Exception as error:
-            # What a library says may hold an address with a password in it, which pages do not show.
-            _log.error("%s: %s", request.scope["path"], explorer.source.without_secrets(repr(error))[:_MOST_SAID])
-            _log.debug("where that was", exc_info=True)
-            said = "Something went wrong that the explorer does not know of. The terminal that it runs in says more."
-            return explorer.failed(Asked.of(request), said, 500)
+    async def answer(request: Request) -> Response:
+        async with watched(request):
+            return await run_in_threadpool(_made, explorer, page, request)
 
     return answer
+
+
+def _made(explorer: Explorer, page: Page, request: Request) -> Response:
+    """A page, or the page of its error."""
+    try:
+        return page(explorer, Asked.of(request), request)
+    except PenstockError as error:
+        status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
+        return explorer.failed(Asked.of(request), explorer.source.without_secrets(str(error)), status)
+    except Exception as error:
+        # What a library says may hold an address with a password in it, which pages do not show.
+        _log.error("%s: %s", request.scope["path"], explorer.source.without_secrets(repr(error))[:_MOST_SAID])
+        _log.debug("where that was", exc_info=True)
+        said = "Something went wrong that the explorer does not know of. The terminal that it runs in says more."
+        return explorer.failed(Asked.of(request), said, 500)
 
 
 def _not_there(explorer: Explorer) -> Callable[[Request, Exception], Response]:

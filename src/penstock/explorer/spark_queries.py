@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ from penstock.errors import InvalidError
 from penstock.explorer.lake_source import LakeSource, View
 from penstock.explorer.queries import Limits, Rows, table_at
 from penstock.explorer.query_rules import LakeNames, checked_query
+from penstock.explorer.readers import LOOK, has_left
 from penstock.lake import Lake
 from penstock.spark.expressions import spark_quoted
 
@@ -79,25 +81,29 @@ class SparkQueries:
 
     @contextmanager
     def _limited(self, spark: SparkSession) -> Iterator[None]:
-        """Stops the jobs of this thread when their time is over."""
-        tag, over = f"explorer-{uuid4().hex}", threading.Event()
+        """Stops the jobs of this thread when their time is over, or nobody waits for them."""
+        tag, ended, stopped = f"explorer-{uuid4().hex}", threading.Event(), threading.Event()
+        end, context = time.monotonic() + self.limits.seconds, copy_context()
 
-        def stop() -> None:
-            over.set()
-            spark.interruptTag(tag)
+        def watch() -> None:
+            while not ended.wait(LOOK):
+                if time.monotonic() >= end or context.run(has_left):
+                    stopped.set()
+                    spark.interruptTag(tag)
+                    return
 
-        timer = threading.Timer(self.limits.seconds, stop)
         spark.addTag(tag)
         spark.sparkContext.setInterruptOnCancel(True)
-        timer.start()
+        watching = threading.Thread(target=watch, daemon=True)
+        watching.start()
         try:
             yield
         except PySparkException as error:
-            if over.is_set():
+            if stopped.is_set():
                 raise InvalidError(f"the query was stopped after {self.limits.seconds:g} seconds") from None
             raise InvalidError(f"Spark says: {str(error).splitlines()[0]}") from None
         finally:
-            timer.cancel()
+            ended.set()
             spark.removeTag(tag)
 
 
