@@ -173,7 +173,11 @@ def test_by_time_and_by_the_option(file_catalog: Catalog, spark: SparkSession) -
         assert lake.expire_snapshots().count() == 0
         lake.set_option("expire_older_than", "0 seconds")
         assert lake.expire_snapshots().count() == LAST
-        lake.set_option("expire_older_than", "-10 days")
+        with pytest.raises(penstock.InvalidError, match="it takes an interval without minus"):
+            lake.set_option("expire_older_than", "-10 days")
+    with file_catalog.reference() as reference:
+        reference.execute("CALL lk.set_option('expire_older_than', '-10 days')")
+    with attached(file_catalog, spark) as lake:
         with pytest.raises(penstock.InvalidError, match="'-10 days', which is the age of what is yet to come"):
             lake.checkpoint()
         assert len(lake.table("t").read().collect()) > 0

@@ -69,6 +69,18 @@ def test_older_snapshots(lake: Lake, spark: SparkSession, sql: Sql) -> None:
         sql("SELECT * FROM sales.t VERSION AS OF 0")
 
 
+def test_an_option_that_nobody_would_look_at_is_an_error(lake: Lake, spark: SparkSession, sql: Sql) -> None:
+    sql("CREATE TABLE sales.t AS SELECT 1 AS a")
+    for read in (spark.read.option("Nanoseconds", "long").table("sales.t"), spark.read.option("x", 1).table("sales.t")):
+        with pytest.raises(AnalysisException, match=r"sales\.t is read by its name, and takes no option (nano|x)"):
+            read.count()
+        with pytest.raises(AnalysisException, match="only versionAsOf and timestampAsOf"):
+            read.where("a > 0").collect()
+    assert spark.read.option("VERSIONASOF", lake.current_snapshot().id).table("sales.t").count() == 1
+    spark.range(1).selectExpr("2 AS a").write.option("distribution", "none").mode("append").saveAsTable("sales.t")
+    assert spark.table("sales.t").count() == 2
+
+
 def test_frames_by_name_show_the_table_as_of_when_they_run(lake: Lake, spark: SparkSession, sql: Sql) -> None:
     sql("CREATE TABLE sales.t AS SELECT 1 AS a")
     by_name, read, fixed = (

@@ -17,7 +17,7 @@ _UNITS = {"b": 1, "byte": 1, "bytes": 1}
 for _power, _letter in enumerate("kmgt", start=1):
     _UNITS |= {_letter: 1000**_power, f"{_letter}b": 1000**_power, f"{_letter}ib": 1024**_power}
 _INTERVAL = re.compile(
-    r"\s*(?:[+-]?(?:\d{1,18}(?!\d)\.?\d*|\.\d+)\s*"
+    r"\s*(?:\+?(?:\d{1,18}(?!\d)\.?\d*|\.\d+)\s*"
     r"(?:(?:microsecond|millisecond|second|minute|hour|day|week|month|quarter|year|decade|century|centurie|millennium)s?"
     r"|us|usecs?|ms|msecs?|s|secs?|m|mins?|h|hrs?|hours?|d|w|mons?|mon|y|yrs?|decs?|cent|c|mil|mils|millennia)?\s*)*",
     re.IGNORECASE,
@@ -140,5 +140,5 @@ _EXPECTED: dict[Callable[[str], str | None], str] = {
     _compression: f"one of {', '.join(COMPRESSIONS)}",
     _version: "1 or 2",
     _fraction: "a number from 0 to 1",
-    _interval: "an interval, like '7 days'",
+    _interval: "an interval without minus, like '7 days'",
 }

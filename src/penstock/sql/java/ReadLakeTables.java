@@ -2,6 +2,7 @@ package penstock.sql;
 
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.Iterator;
 import java.util.Map;
 import java.util.WeakHashMap;
 import org.apache.spark.sql.catalyst.QueryPlanningTracker;
@@ -117,6 +118,16 @@ public class ReadLakeTables extends Rule {
     return null;
   }
 
+  /** What nobody would look at is an error. Spark has looked at these two itself. */
+  private static void checkOptions(DataSourceV2Relation relation) {
+    for (Iterator options = relation.options().keySet().iterator(); options.hasNext();) {
+      String option = (String) options.next();
+      if (option.equals("versionasof") || option.equals("timestampasof")) continue;
+      throw Lakes.raised(new LakeException("", relation.table().name() + " is read by its name, and takes no option "
+          + option + ", only versionAsOf and timestampAsOf; table.read() and the format ducklake take others"));
+    }
+  }
+
   private static class Relations extends AbstractPartialFunction {
     public boolean isDefinedAt(Object node) { return rowsOf(node) != null; }
 
@@ -124,6 +135,7 @@ public class ReadLakeTables extends Rule {
       LakeRows table = rowsOf(node);
       if (table == null) return otherwise.apply(node);
       DataSourceV2Relation relation = (DataSourceV2Relation) node;
+      if (relation.table() instanceof LakeTable) checkOptions(relation);
       String pin = pin(table.lake());
       if (Lakes.map(pin).get("version") == null && LakeCache.isFilling()) {
         throw Lakes.raised(new LakeException("", "what a transaction sees of " + relation.table().name()
