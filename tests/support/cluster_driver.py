@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 import penstock
 from support import s3_server
+from support.cluster_statements import BATCH_ROWS
 from support.processes import LONGEST, READY, Child
 
 _TAG = "of-tests"
@@ -25,7 +26,7 @@ _SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
     # Tests kill a task's processes more than once.
     "spark.task.maxFailures": "8",
     "spark.speculation.quantile": "0.5",

@@ -21,6 +21,8 @@ PARTITIONS, APPENDS, ROWS = 4, 3, 20_000
 BEFORE, ADDED = APPENDS * ROWS, 40_000  # the rows of the table, and those that statements add
 _TASKS = 4
 STRAGGLING = 600.0  # seconds
+BATCH_ROWS = 1000  # that a worker gets at once
+_BATCHES = ADDED // _TASKS // BATCH_ROWS  # of a task
 _COLUMNS = "id BIGINT, p BIGINT, s STRING"
 _VALUES = ("id", f"id % {PARTITIONS} AS p", "'old' AS s")
 # A value of rows, `new`, that is a while in coming.
@@ -142,7 +144,8 @@ def append_with_a_straggler(spark: SparkSession, place: Place) -> None:
 def _straggling(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     context = TaskContext.get()
     for number, batch in enumerate(batches):
-        if context is not None and context.partitionId() == 0 and context.attemptNumber() == 0 and number == 12:
+        is_first = context is not None and context.partitionId() == 0 and context.attemptNumber() == 0
+        if is_first and number == _BATCHES // 2:
             time.sleep(STRAGGLING)
         yield batch
 
