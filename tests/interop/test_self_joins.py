@@ -25,7 +25,7 @@ from support.effort import tries
 ROWS = ((1, 10, "a"), (1, 0, "b"), (2, 20, "a"), (2, 20, None), (3, None, "b"), (4, 5, "c"), (None, 7, "a"))
 GONE = (99, 99, "gone")  # the row that is deleted again, from the file of the first ones
 # For each kind of table; Python reads encrypted files.
-EXAMPLES = int(os.environ.get("PENSTOCK_SELF_JOINS", tries(12, 300)))
+EXAMPLES = int(os.environ.get("PENSTOCK_SELF_JOINS", tries(12, 100)))
 COLUMNS = "id INT, a INT, s STRING"
 # What a query can do with the rows of {left} and {right}, both of them filtered rows of the same table.
 SHAPES = {

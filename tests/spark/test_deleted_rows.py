@@ -106,7 +106,7 @@ def configured(spark: SparkSession, chosen: dict[str, str]) -> Iterator[None]:
 
 
 @settings(
-    max_examples=effort.tries(25, 300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=effort.tries(25, 120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     deletes=st.builds(

@@ -165,7 +165,7 @@ def kept_by_spark(spark: SparkSession, predicate: str) -> Sequence[int] | None:
 
 @given(predicate=predicates, zone=st.sampled_from(ZONES), ansi=st.sampled_from(["true", "false"]))
 @settings(
-    max_examples=effort.tries(150, 3000),
+    max_examples=effort.tries(150, 1000),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     print_blob=True,

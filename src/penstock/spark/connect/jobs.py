@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from uuid import uuid4
 
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import SparkSession
 
 _TIME_TO_END = 1.0  # seconds, for tasks that are being killed: no client is told when they are
@@ -19,10 +20,15 @@ def tagged_job(spark: SparkSession) -> Iterator[str]:
     spark.addTag(tag)
     try:
         yield tag
-    except BaseException:
+    except BaseException as error:
         with suppress(Exception):  # what failed first is the news; the server may be gone
-            if spark.interruptTag(tag):
+            if spark.interruptTag(tag) or _failed_in_a_task(error):
                 time.sleep(_TIME_TO_END)
         raise
     finally:
         spark.removeTag(tag)
+
+
+def _failed_in_a_task(error: BaseException) -> bool:
+    """Whether a job failed while it ran: other tasks of it go on until Spark has killed them, and may end a file."""
+    return isinstance(error, PySparkException) and not isinstance(error, AnalysisException | ParseException)
