@@ -10,7 +10,9 @@ from uuid import uuid4
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import SparkSession
 
-_TIME_TO_END = 1.0  # seconds, for tasks that are being killed: no client is told when they are
+# Seconds for tasks that are being killed: no client is told when they are. Spark gives each of their Python workers two
+# (spark.python.task.killTimeout), in which it may still end a file.
+_TIME_TO_END = 4.0
 
 
 @contextmanager
