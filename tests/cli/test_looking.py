@@ -347,7 +347,7 @@ def test_numbers_that_are_too_large() -> None:
     for command in (["snapshots", "none.ducklake"], ["sql", "none.ducklake", "SELECT 1"]):
         assert "2147483646" in refused(*command, "--limit", "9" * 20, code=2)
     assert "2147483646" in refused("show", "none.ducklake", "t", "--files", "--limit", "9" * 20, code=2)
-    assert "2147483646" in refused("snapshots", "none.ducklake", "--before", "9" * 20, code=2)
+    assert "9" * 18 in refused("snapshots", "none.ducklake", "--before", "1" + "0" * 18, code=2)
     assert "no snapshot has a number of" in refused("changes", "none.ducklake", "t", "9" * 20, code=2)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -20,6 +20,7 @@ from penstock.ducklake.catalog import objects
 from penstock.ducklake.transaction import Shown
 from penstock.errors import InvalidError
 from penstock.storage.duckdb_files import duckdb_cursor
+from penstock.storage.duckdb_trees import common_tables, nodes
 
 ALIAS = "lake"  # what queries call the lake
 _MAIN = "main"
@@ -112,8 +113,8 @@ class _Checker:
             return
         self._checked.add((sql, home))
         tree = _tree(sql)
-        common = _common_tables(tree)
-        for node in _nodes(tree):
+        common = common_tables(tree)
+        for node in nodes(tree):
             if node.get("type") == "BASE_TABLE":
                 self._check_table(node, common, home)
             elif node.get("type") == "TABLE_FUNCTION":
@@ -178,19 +179,3 @@ def _tree(sql: str) -> Node:
     if tree["error"]:
         raise InvalidError(f"DuckDB does not read this as one query: {tree['error_message']}")
     return tree
-
-
-def _common_tables(tree: Node) -> frozenset[str]:
-    found = (entry["key"].lower() for node in _nodes(tree) if "cte_map" in node for entry in node["cte_map"]["map"])
-    return frozenset(found)
-
-
-def _nodes(tree: Any) -> Iterator[Node]:
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, dict):
-            yield node
-            waiting += node.values()
-        elif isinstance(node, list):
-            waiting += node

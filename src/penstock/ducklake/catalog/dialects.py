@@ -35,6 +35,11 @@ class Form:
         return self.start.startswith(_DATE)
 
     @property
+    def usual_starts(self) -> tuple[str, ...]:
+        """What nearly all texts of this form have before the suffix: no fraction, or one of microseconds."""
+        return (self.start, f"{self.start}.000000") if self.fraction else (self.start,)
+
+    @property
     def pattern(self) -> str:
         """A regular expression for texts of this form."""
         return self.start.replace("0", "[0-9]") + self.ending
@@ -192,7 +197,7 @@ class SQLiteDialect(Dialect):
         digits = f"substr({text}, {len(form.start) + len('.') + 1}, length({text}) - {fixed})"
         any_fraction = f"{text} GLOB '{start}.[0-9]*{form.suffix}' AND {digits} NOT GLOB '*[^0-9]*'"
         # The usual ones first, which are quicker to tell.
-        usual = (f"{text} GLOB '{start}{more}{form.suffix}'" for more in ("", "." + "[0-9]" * 6))
+        usual = (f"{text} GLOB '{one.replace('0', '[0-9]')}{form.suffix}'" for one in form.usual_starts)
         return f"({' OR '.join(usual)} OR ({any_fraction}))"
 
     def hexadecimal(self, text: str) -> str:
@@ -223,11 +228,10 @@ class PostgresDialect(Dialect):
 
     def in_form(self, text: str, form: Form) -> str:
         # A regular expression takes as long as it is: the usual ones are told by a short one that does not count.
-        start = form.start.replace("0", "_")
-        lengths = [start + fraction + form.suffix for fraction in ("", "." + "_" * 6)[: 1 + form.fraction]]
+        lengths = (f"{text} LIKE '{one.replace('0', '_')}{form.suffix}'" for one in form.usual_starts)
         separators = dict.fromkeys(form.start.replace("0", ""))
         usual = [
-            "(" + " OR ".join(f"{text} LIKE '{one}'" for one in lengths) + ")",
+            f"({' OR '.join(lengths)})",
             *(f"STRPOS({text}, '{one}') = {form.start.index(one) + 1}" for one in separators),
             self.matches(text, f"(([{''.join(separators)}]|)[0-9])+" + form.ending),
         ]

@@ -12,6 +12,7 @@ import duckdb
 from penstock.ducklake.model.snapshot_changes import quoted_name
 from penstock.errors import InvalidError
 from penstock.storage.duckdb_files import duckdb_cursor
+from penstock.storage.duckdb_trees import nodes
 
 Node = dict[str, Any]
 
@@ -109,10 +110,4 @@ def _select_list(tree: Any) -> Any:
 
 
 def _walk(tree: Any) -> Iterator[Node]:
-    if isinstance(tree, dict):
-        if "class" in tree:
-            yield tree
-        tree = list(tree.values())
-    if isinstance(tree, list):
-        for item in tree:
-            yield from _walk(item)
+    return (node for node in nodes(tree) if "class" in node)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from uuid import uuid4
 
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 # Seconds for tasks that are being killed: no client is told when they are. Spark gives each of their Python workers two
@@ -33,4 +33,4 @@ def tagged_job(spark: SparkSession) -> Iterator[str]:
 
 def _failed_in_a_task(error: BaseException) -> bool:
     """Whether a job failed while it ran: other tasks of it go on until Spark has killed them, and may end a file."""
-    return isinstance(error, PySparkException) and not isinstance(error, AnalysisException | ParseException)
+    return isinstance(error, PySparkException) and not isinstance(error, AnalysisException)

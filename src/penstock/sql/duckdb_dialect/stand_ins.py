@@ -19,7 +19,6 @@ from penstock.schema.types import parse_type
 from penstock.sql.duckdb_dialect.bound_types import Node
 from penstock.sql.duckdb_dialect.syntax import (
     called_functions,
-    common_tables,
     named_tables,
     selecting,
     text_of,
@@ -27,6 +26,7 @@ from penstock.sql.duckdb_dialect.syntax import (
     with_arguments,
 )
 from penstock.storage.duckdb_sql import duckdb_quoted, duckdb_type, text_literal
+from penstock.storage.duckdb_trees import common_tables
 
 DIALECT = "duckdb"
 _PLACEHOLDER = "{DUCKLAKE_CATALOG}"  # how the extension writes the lake's own name into views

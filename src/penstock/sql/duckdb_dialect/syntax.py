@@ -83,12 +83,6 @@ def named_tables(tree: Node) -> list[Node]:
     return [node for node in nodes(tree) if node.get("type") == "BASE_TABLE"]
 
 
-def common_tables(tree: Node) -> set[str]:
-    """The names, in lower case, that a query gives to common tables (WITH)."""
-    found = (entry["key"].lower() for node in nodes(tree) if "cte_map" in node for entry in node["cte_map"]["map"])
-    return set(found)
-
-
 def called_functions(tree: Node) -> list[Node]:
     """The functions that a query calls."""
     found = [node for node in nodes(tree) if node.get("class") == "FUNCTION"]
