@@ -31,7 +31,7 @@ from support.reference import Reference
 pytestmark = pytest.mark.compiled
 
 STEPS_A_LAKE = 20
-STEPS = int(os.environ.get("PENSTOCK_RANDOM_STEPS", tries(60, 700)))
+STEPS = int(os.environ.get("PENSTOCK_RANDOM_STEPS", tries(60, 500)))
 TEXTS = [None, "", "a/=%", "O'Hara", "🦆", "NULL", "b"]
 # No -0.0: the extension inlines it as 0.0.
 FLOATS = [None, float("nan"), 0.0, 1e300, float("-inf"), 1.5, -2.5]

@@ -18,7 +18,7 @@ from support.lake_predicates import COLUMNS, PARTITIONINGS, predicates, select
 
 FUNCTIONS = ("count(*)", "count(1)", *(f"{f}({c})" for f in ("count", "min", "max") for c in COLUMNS if c != "st.x"))
 aggregates = st.lists(st.sampled_from(FUNCTIONS), min_size=1, max_size=3).map(", ".join)
-LAW = settings(max_examples=tries(6, 400), deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+LAW = settings(max_examples=tries(6, 200), deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Itera
 
 @pytest.mark.parametrize("time_zone", ["UTC", "America/New_York"])
 def test_pruned_equals_unpruned(rows: Rows, spark: SparkSession, time_zone: str) -> None:
-    @settings(max_examples=tries(20, 400), deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+    @settings(max_examples=tries(20, 250), deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
     @given(predicates)
     def law(predicate: str) -> None:
         pruned = sorted(row.rowid for row in rows.table.read(row_ids=True).where(predicate).select("rowid").collect())

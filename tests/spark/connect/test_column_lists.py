@@ -95,7 +95,7 @@ options = st.lists(
 
 @given(columns=st.lists(st.tuples(types, options), min_size=1, max_size=4))
 @settings(
-    max_examples=effort.tries(60, 600), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=effort.tries(60, 300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_any_list(columns: list[tuple[str, list[str]]], spark: SparkSession) -> None:
     ddl = ",\n".join(f"c{place} {kind} {' '.join(said)}" for place, (kind, said) in enumerate(columns))
