@@ -36,10 +36,11 @@ _TABLE_FUNCTIONS = frozenset((
 ))  # fmt: skip
 # Functions of values that are about something else than values.
 _OTHER_FUNCTIONS = frozenset((
-    "getenv", "current_setting", "getvariable", "nextval", "currval", "setseed", "write_log", "which_secret",
-    "parse_duckdb_log_message", "json_execute_serialized_sql", "json_serialize_plan", "query", "query_table",
-    "pg_sleep", "sleep_ms",
+    "getenv", "current_setting", "getvariable", "which_secret", "parse_duckdb_log_message", "json_serialize_plan",
+    "pg_sleep",
 ))  # fmt: skip
+# Those that DuckDB takes for doing more than computing, and that do no more.
+_VOLATILE_FUNCTIONS = frozenset(("random", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "error"))
 _READABLE_SCHEMAS = ("information_schema",)
 _PLAIN_NAME = re.compile(r"[\w $-]+")  # no file's, which has a point or a slash
 # Functions of these names are what they are, and never a lake's macros.
@@ -144,9 +145,12 @@ class _Checker:
         made_of = () if name.startswith(_OF_EXTENSIONS) else self._names.macros.get(name, ())
         for sql in made_of:
             self.check(sql)
-        known = name in _TABLE_FUNCTIONS if is_table else name not in _OTHER_FUNCTIONS
-        if not known and not (made_of and name not in _own_functions()):
+        known = _TABLE_FUNCTIONS if is_table else _value_functions()
+        if name in known or (made_of and name not in _own_functions()):
+            return
+        if name in _own_functions() or name.startswith(_OF_EXTENSIONS):
             raise InvalidError(f"the function {name} cannot be used here, where queries only read the lake")
+        raise InvalidError(f"neither the lake nor DuckDB has a function {name} that queries can use here")
 
 
 def _not_of_lake(node: Node) -> InvalidError:
@@ -167,6 +171,17 @@ def _own_functions() -> frozenset[str]:
     with duckdb_cursor() as connection:
         rows = connection.execute("SELECT function_name FROM duckdb_functions()").fetchall()
     return frozenset(name.lower() for (name,) in rows)
+
+
+@cache
+def _value_functions() -> frozenset[str]:
+    """The names, in lower case, of DuckDB's functions that only compute: with every release those that it has then."""
+    with duckdb_cursor() as connection:
+        rows = connection.execute(
+            "SELECT function_name FROM duckdb_functions() WHERE function_type IN ('scalar', 'aggregate', 'macro') "
+            "GROUP BY ALL HAVING bool_and(stability IS DISTINCT FROM 'VOLATILE')"
+        ).fetchall()
+    return frozenset(name.lower() for (name,) in rows) - _OTHER_FUNCTIONS | _VOLATILE_FUNCTIONS
 
 
 def _tree(sql: str) -> Node:
