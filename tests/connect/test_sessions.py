@@ -265,13 +265,17 @@ def test_transactions(lake: Lake, spark: SparkSession) -> None:
 
 
 def started(writer: DataStreamWriter) -> StreamingQuery:
-    """The query, begun again where a busy machine took longer to start Python than the ten seconds that Spark waits."""
-    for _ in range(3):
+    """The query, begun again where a busy machine took longer to start Python than the ten seconds that Spark waits.
+
+    Python that comes too late goes on importing, so the next has to wait for it.
+    """
+    for _ in range(5):
         try:
             return writer.start()
         except PySparkException as error:
             if "waiting for the Python worker" not in str(error):
                 raise
+            time.sleep(10)
     return writer.start()
 
 
