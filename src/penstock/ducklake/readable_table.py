@@ -25,7 +25,7 @@ from penstock.errors import NotFoundError
 from penstock.schema.columns import Column
 from penstock.spark.explanation import Explanation
 from penstock.spark.expressions import as_column
-from penstock.spark.local_rows import local_frame
+from penstock.spark.local_rows import local_columns
 from penstock.spark.types import has_nanoseconds
 
 Bound = Version | str | datetime
@@ -117,8 +117,8 @@ class ReadableTable(TableDefinition):
         """
         shown = self._attachment.shown(version, timestamp)
         info = self._info(shown)
-        rows = listed_files(shown.database, info.id, info.path, shown.at)
-        return local_frame(self._attachment.spark, rows, _FILES)
+        columns = listed_files(shown.database, info.id, info.path, shown.at)
+        return local_columns(self._attachment.spark, columns, _FILES)
 
     def changes(self, start: Bound, end: Bound | None = None, *, nanoseconds: Nanoseconds | None = None) -> DataFrame:
         """Tells what a span of snapshots did to the rows, as the extension's `table_changes`.

@@ -28,14 +28,16 @@ _readers: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # by JVM
 
 def local_frame(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: str) -> DataFrame:
     """A DataFrame of rows; the schema is Spark's DDL."""
+    return local_columns(spark, list(zip(*rows, strict=True)), schema)
+
+
+def local_columns(spark: SparkSession, columns: Sequence[Sequence[Any]], schema: str) -> DataFrame:
+    """A DataFrame of columns, which may be none where there are no rows; the schema is Spark's DDL."""
     kind = _struct(schema)
-    if not rows:
+    if not columns or not len(columns[0]):
         return empty_frame(spark, kind)
     arrow = arrow_schema_of(kind)
-    arrays = [
-        pa.array([_given(value) for value in column], field.type)
-        for column, field in zip(zip(*rows, strict=True), arrow, strict=True)
-    ]
+    arrays = [pa.array(_given(column, field.type), field.type) for column, field in zip(columns, arrow, strict=True)]
     return arrow_frame(spark, pa.Table.from_arrays(arrays, schema=arrow), kind)
 
 
@@ -118,11 +120,13 @@ def _struct(schema: str) -> T.StructType:
     return kind
 
 
-def _given(value: Any) -> Any:
-    """A value as Arrow takes it: a map's pairs, and moments in UTC."""
-    if isinstance(value, dict):
-        return list(value.items())
-    return value.astimezone(UTC) if isinstance(value, datetime) else value
+def _given(values: Sequence[Any], kind: pa.DataType) -> Sequence[Any]:
+    """A column's values as Arrow takes them: a map's pairs, and moments in UTC."""
+    if pa.types.is_map(kind):
+        return [list(value.items()) if isinstance(value, dict) else value for value in values]
+    if pa.types.is_timestamp(kind):
+        return [value.astimezone(UTC) if isinstance(value, datetime) else value for value in values]
+    return values
 
 
 def with_html(frame: DataFrame, html: str) -> DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from penstock.ducklake.catalog.databases import Database
@@ -47,8 +47,8 @@ def table_size(database: Database, at: At, table_id: int) -> tuple[int, int]:
     return int(rows), int(size)
 
 
-def listed_files(database: Database, table_id: int, table_path: str, at: At) -> list[tuple[Any, ...]]:
-    """Every data file of a table with its delete file, as the extension's `ducklake_list_files` gives them."""
+def listed_files(database: Database, table_id: int, table_path: str, at: At) -> list[Sequence[Any]]:
+    """The data files of a table with their delete files, as the columns of the extension's `ducklake_list_files`."""
     rows = database.query(
         f"""SELECT d.path, d.path_is_relative, d.file_size_bytes, d.footer_size, d.encryption_key,
                    x.path, x.path_is_relative, x.file_size_bytes, x.footer_size, x.encryption_key
@@ -58,11 +58,22 @@ def listed_files(database: Database, table_id: int, table_path: str, at: At) -> 
             WHERE d.table_id = ? AND {at.visible("d")} ORDER BY d.file_order, d.data_file_id""",
         [table_id, table_id],
     )
-    return [(*_listed(table_path, row[:5]), *_listed(table_path, row[5:])) for row in rows]
+    columns = list(zip(*rows, strict=True)) or [()] * 10
+    return [*_listed(table_path, *columns[:5]), *_listed(table_path, *columns[5:])]
 
 
-def _listed(table_path: str, row: Sequence[Any]) -> tuple[Any, ...]:
-    path, is_relative, size, footer_size, key = row
-    if path is None:
-        return (None, None, None, None)
-    return (resolve(table_path, path, bool(is_relative)), size, footer_size, b64decode(key) if key else None)
+def _listed(
+    table_path: str,
+    paths: Sequence[str | None],
+    are_relative: Sequence[Any],
+    sizes: Sequence[Any],
+    footer_sizes: Sequence[Any],
+    keys: Sequence[str | None],
+) -> Iterator[Sequence[Any]]:
+    yield [
+        None if path is None else resolve(table_path, path, bool(is_relative))
+        for path, is_relative in zip(paths, are_relative, strict=True)
+    ]
+    yield sizes
+    yield footer_sizes
+    yield [b64decode(key) if key else None for key in keys]
