@@ -22,6 +22,7 @@ from penstock.explorer.lake_source import LakeSource
 from penstock.explorer.queries import DuckdbQueries, Limits, Rows
 from penstock.explorer.query_worker import _ready
 from penstock.explorer.rendering import table_of
+from penstock.storage import options
 from support.catalogs import Catalog, DuckDBCatalog
 from support.explorer_lakes import make_shop
 from support.reference import quote
@@ -30,6 +31,18 @@ from support.reference import quote
 def selected(source: LakeSource, sql: str, **limits: Any) -> Rows:
     with source.opened() as view:
         return DuckdbQueries(source, Limits(**limits)).select(view, sql)
+
+
+def test_keys_of_other_lakes_go_to_no_query(shop: LakeSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process may know containers on Azure, and have no extension of DuckDB's for them."""
+    others = {"az://other/lake": {"account_name": "me", "account_key": "a2V5"}, "s3://other/lake": {"region": "eu-1"}}
+    monkeypatch.setattr(options, "_options", {})
+    for path, given in others.items():
+        options.use_options(path, options.StorageOptions.of(given))
+    with shop.opened() as view:
+        task = DuckdbQueries(shop)._task(view, "SELECT 1", 10, None)
+    assert (task.stores, {"azure", "httpfs"} & set(task.extensions)) == (None, set())
+    assert selected(shop, "SELECT min(id) FROM orders").rows == (("0",),)
 
 
 @pytest.fixture(scope="module")

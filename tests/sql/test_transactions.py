@@ -125,10 +125,12 @@ def test_an_interrupted_query_stays_in_the_transaction(lake: Lake, spark: SparkS
     with lake.transaction() as transaction:
         sql("INSERT INTO sales.t VALUES (1)")
         threading.Timer(1, lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)).start()
-        # the interrupt of PySpark 4.1 ends in the error of its own attempt to cancel the jobs.
-        with pytest.raises(Py4JError if spark.version < "4.2" else KeyboardInterrupt):
-            spark.sql("SELECT count(*) FROM range(100000000) a JOIN range(1000) b ON a.id % 7 = b.id % 5").collect()
-        spark.sparkContext.cancelAllJobs()
+        # PySpark's own attempt to cancel the jobs may fail while it is interrupted, as it always does in 4.1.
+        try:
+            with pytest.raises((Py4JError, KeyboardInterrupt)):
+                spark.sql("SELECT count(*) FROM range(10000000) a JOIN range(1000) b ON a.id % 7 = b.id % 5").collect()
+        finally:
+            spark.sparkContext.cancelAllJobs()
         sql("INSERT INTO sales.t VALUES (2)")
         assert sql("SELECT * FROM sales.t") == [(0,), (1,), (2,)]
         assert lake.last_committed_snapshot() == before

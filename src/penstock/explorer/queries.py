@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,9 +19,9 @@ from penstock.explorer.query_rules import ALIAS, LakeNames, checked_query
 from penstock.explorer.query_worker import QueryTask
 from penstock.explorer.worker_processes import answered
 from penstock.storage.duckdb_sql import duckdb_quoted, text_literal
-from penstock.storage.options import known_stores
+from penstock.storage.options import StorageOptions, known_stores
 from penstock.storage.paths import is_local
-from penstock.storage.stores import store_kind
+from penstock.storage.stores import Store, store_kind, store_of
 
 _SCANNERS = {"sqlite": "sqlite_scanner", "postgres": "postgres_scanner", "mysql": "mysql_scanner"}
 _MOST_OTHER_FILES = 10_000
@@ -115,19 +115,21 @@ class DuckdbQueries:
 
     def _task(self, view: View, sql: str, count: int, version: int | None, table: TableInfo | None = None) -> QueryTask:
         view.use_store()
-        stores = {store: options for store, options in known_stores().items() if store.kind in ("s3", "azure")}
         folders, files = _readable(view.shown, table)
-        extensions = ["ducklake", *(_SCANNERS[e] for e in [self.source.location.engine] if e in _SCANNERS)]
-        if stores or self.source.location.is_remote or not all(map(is_local, folders)) or _is_encrypted(view):
+        location = self.source.location
+        elsewhere = [path for path in (*folders, *files) if not is_local(path)]
+        elsewhere += [location.target] if location.is_remote else []
+        extensions = ["ducklake", *(_SCANNERS[e] for e in [location.engine] if e in _SCANNERS)]
+        if elsewhere or _is_encrypted(view):
             extensions.append("httpfs")
-        if any(store_kind(path) == "azure" for path in folders):
+        if any(store_kind(path) == "azure" for path in elsewhere):
             extensions.append("azure")
         for extension in extensions:
             _install(extension)
         attach = _attach_sql(self.source, version)
-        limits = self.limits
+        limits, stores = self.limits, _stores_of(elsewhere)
         return QueryTask(
-            sql, attach, tuple(extensions), folders, files, stores or None, count, limits.letters, limits.megabytes
+            sql, attach, tuple(extensions), folders, files, stores, count, limits.letters, limits.megabytes
         )
 
     def _answer(self, task: QueryTask) -> Mapping[str, Any]:
@@ -208,6 +210,13 @@ def _readable(shown: Shown, asked: TableInfo | None) -> tuple[tuple[str, ...], t
                   ORDER BY CASE WHEN {shown.at.visible("d")} THEN 0 ELSE 1 END LIMIT {_MOST_OTHER_FILES}"""
         files.update(path for (path,) in shown.database.query(sql, [False]))
     return tuple(folders), tuple(path for path in files if not path.startswith(tuple(folders)))
+
+
+def _stores_of(paths: Iterable[str]) -> dict[Store, StorageOptions] | None:
+    """The buckets of these paths with their keys. Those of other lakes that this process knows, no query gets."""
+    used = {store_of(path) for path in paths}
+    kept = {s: options for s, options in known_stores().items() if s in used and s.kind in ("s3", "azure")}
+    return kept or None
 
 
 def _is_encrypted(view: View) -> bool:

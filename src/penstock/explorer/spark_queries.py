@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from uuid import uuid4
@@ -23,6 +23,7 @@ from penstock.explorer.query_rules import LakeNames, checked_query
 from penstock.explorer.readers import LOOK, has_left
 from penstock.lake import Lake
 from penstock.spark.expressions import spark_quoted
+from penstock.spark.java_errors import Py4JError, Py4JJavaError
 
 
 @dataclass
@@ -82,29 +83,38 @@ class SparkQueries:
     @contextmanager
     def _limited(self, spark: SparkSession) -> Iterator[None]:
         """Stops the jobs of this thread when their time is over, or nobody waits for them."""
-        tag, ended, stopped = f"explorer-{uuid4().hex}", threading.Event(), threading.Event()
-        end, context = time.monotonic() + self.limits.seconds, copy_context()
+        context, tag = spark.sparkContext, f"explorer-{uuid4().hex}"
+        ended, stopped = threading.Event(), threading.Event()
+        end, reader = time.monotonic() + self.limits.seconds, copy_context()
 
         def watch() -> None:
             while not ended.wait(LOOK):
-                if time.monotonic() >= end or context.run(has_left):
+                if time.monotonic() >= end or reader.run(has_left):
                     stopped.set()
-                    spark.interruptTag(tag)
-                    return
+                    # Again and again: between two jobs of a query there is nothing to end. Tags of the session
+                    # (`interruptTag`) are only known to the thread that set them.
+                    with suppress(Py4JError):
+                        context.cancelJobsWithTag(tag)
 
-        spark.addTag(tag)
-        spark.sparkContext.setInterruptOnCancel(True)
+        context.addJobTag(tag)
+        context.setInterruptOnCancel(True)
         watching = threading.Thread(target=watch, daemon=True)
         watching.start()
         try:
             yield
-        except PySparkException as error:
+        except (PySparkException, Py4JError) as error:
             if stopped.is_set():
                 raise InvalidError(f"the query was stopped after {self.limits.seconds:g} seconds") from None
-            raise InvalidError(f"Spark says: {str(error).splitlines()[0]}") from None
+            raise InvalidError(f"Spark says: {_first_line(error)}") from None
         finally:
             ended.set()
-            spark.removeTag(tag)
+            context.removeJobTag(tag)
+
+
+def _first_line(error: Exception) -> str:
+    """What Spark says, without where in the JVM."""
+    said = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
+    return next(iter(said.splitlines()), type(error).__name__)
 
 
 def _name(table: TableInfo) -> str:

@@ -61,18 +61,20 @@ def _spark_shows_its_own(spark: SparkSession) -> bool:
 @contextmanager
 def _shown_by_tracker(spark: SparkSession, tag: str, work: Work, bar: ProgressBar) -> Iterator[None]:
     """Ask the JVM, from a thread of its own: this one waits for it."""
-    ended = Event()
+    ended, seen = Event(), Event()
+
+    def look() -> None:
+        with suppress(Py4JError, AttributeError, OSError):  # of a context that has stopped
+            status = job_status(spark, tag)
+            if status.tasks:
+                seen.set()
+                work.show(bar, status.done, status.tasks, status.rows)
 
     def watch() -> None:
         wait = SILENT_SECONDS
         while not ended.wait(wait):
             wait = _SECONDS
-            try:
-                status = job_status(spark, tag)
-            except (Py4JError, AttributeError, OSError):  # of a context that has stopped
-                return
-            if status.tasks:
-                work.show(bar, status.done, status.tasks, status.rows)
+            look()
 
     # In the context of this thread: a notebook finds the cell by it.
     watcher = Thread(target=copy_context().run, args=(watch,), name="penstock-progress", daemon=True)
@@ -82,6 +84,8 @@ def _shown_by_tracker(spark: SparkSession, tag: str, work: Work, bar: ProgressBa
     finally:
         ended.set()
         watcher.join()
+    if seen.is_set():  # what the last tasks have read, too
+        look()
 
 
 @contextmanager
