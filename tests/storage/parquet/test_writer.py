@@ -420,7 +420,7 @@ def test_options_are_stored_as_the_extension_stores_them(duckdb_catalog: Catalog
     ]  # fmt: skip
     ours_only = {  # where the extension takes or refuses what makes no sense
         "hive_file_pattern", "require_commit_message", "data_inlining_row_limit", "parquet_compression_level",
-        "parquet_row_group_size", "parquet_version",
+        "parquet_row_group_size", "parquet_version", "delete_older_than", "expire_older_than",
     }  # fmt: skip
     with duckdb_catalog.build() as reference:
         for name in sorted({*OPTIONS, "no_such_option"}):
