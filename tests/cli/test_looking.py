@@ -137,10 +137,11 @@ def test_what_a_lake_did_after_the_snapshot_that_is_looked_at_is_not_listed(
 @pytest.mark.one_catalog
 def test_at_a_snapshot(lake: Catalog) -> None:
     newest = penstock("snapshots", lake.uri, "--json").json
-    before = [line["snapshot"] for line in newest][1]
-    for moment in (str(before), newest[1]["time"]):
+    last, before = newest[:2]
+    of_its_time = 26 if before["time"] == last["time"] else 30  # MySQL may keep whole seconds
+    for moment, expected in ((str(before["snapshot"]), 30), (before["time"], of_its_time)):
         rows = {line["name"]: line["rows"] for line in penstock("ls", lake.uri, "--at", moment, "--json").json}
-        assert rows["orders"] == 30
+        assert rows["orders"] == expected
     assert "snapshot 999 does not exist" in refused("ls", lake.uri, "--at", "999")
     assert "is not a timestamp" in refused("ls", lake.uri, "--at", "yesterday\x1b")
 
