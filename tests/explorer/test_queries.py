@@ -45,6 +45,23 @@ def test_keys_of_other_lakes_go_to_no_query(shop: LakeSource, monkeypatch: pytes
     assert selected(shop, "SELECT min(id) FROM orders").rows == (("0",),)
 
 
+def test_a_file_on_azure_refuses_no_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those who look at other tables need no extension for it."""
+    catalog = DuckDBCatalog(tmp_path)
+    with catalog.build(data_inlining_row_limit=0) as reference:
+        reference.execute("CREATE TABLE t AS SELECT 1 AS a", "CREATE TABLE u AS SELECT 2 AS a")
+    with duckdb.connect(catalog.target) as connection:
+        connection.execute("""UPDATE ducklake_data_file SET path = 'az://box/u.parquet', path_is_relative = false
+                              WHERE table_id = (SELECT table_id FROM ducklake_table WHERE table_name = 'u')""")
+    monkeypatch.setattr(options, "_options", {})
+    options.use_options("az://box/x", options.StorageOptions.of({"account_name": "me", "account_key": "a2V5"}))
+    source = LakeSource(catalog.uri)
+    with source.opened() as view:
+        task = DuckdbQueries(source)._task(view, "SELECT 1", 10, None)
+    assert (task.stores, "azure" in task.extensions) == (None, False)
+    assert selected(source, "SELECT a FROM t").rows == (("1",),)
+
+
 @pytest.fixture(scope="module")
 def locked(shop: LakeSource) -> Iterator[duckdb.DuckDBPyConnection]:
     """The DuckDB that a query gets, without the rules for queries before it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -117,17 +117,19 @@ class DuckdbQueries:
         view.use_store()
         folders, files = _readable(view.shown, table)
         location = self.source.location
-        elsewhere = [path for path in (*folders, *files) if not is_local(path)]
-        elsewhere += [location.target] if location.is_remote else []
+        own = (*folders, location.target) if location.is_remote else folders
+        elsewhere = [path for path in (*own, *files) if not is_local(path)]
         extensions = ["ducklake", *(_SCANNERS[e] for e in [location.engine] if e in _SCANNERS)]
         if elsewhere or _is_encrypted(view):
             extensions.append("httpfs")
-        if any(store_kind(path) == "azure" for path in elsewhere):
+        kinds = ["s3"]
+        if any(store_kind(path) == "azure" for path in own):  # a single file there is no reason to refuse all queries
             extensions.append("azure")
+            kinds.append("azure")
         for extension in extensions:
             _install(extension)
         attach = _attach_sql(self.source, version)
-        limits, stores = self.limits, _stores_of(elsewhere)
+        limits, stores = self.limits, _stores_of(elsewhere, kinds)
         return QueryTask(
             sql, attach, tuple(extensions), folders, files, stores, count, limits.letters, limits.megabytes
         )
@@ -212,10 +214,10 @@ def _readable(shown: Shown, asked: TableInfo | None) -> tuple[tuple[str, ...], t
     return tuple(folders), tuple(path for path in files if not path.startswith(tuple(folders)))
 
 
-def _stores_of(paths: Iterable[str]) -> dict[Store, StorageOptions] | None:
-    """The buckets of these paths with their keys. Those of other lakes that this process knows, no query gets."""
+def _stores_of(paths: Iterable[str], kinds: Container[str]) -> dict[Store, StorageOptions] | None:
+    """The buckets of these paths with their keys, and no others that this process knows."""
     used = {store_of(path) for path in paths}
-    kept = {s: options for s, options in known_stores().items() if s in used and s.kind in ("s3", "azure")}
+    kept = {s: options for s, options in known_stores().items() if s in used and s.kind in kinds}
     return kept or None
 
 

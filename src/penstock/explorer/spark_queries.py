@@ -25,6 +25,8 @@ from penstock.lake import Lake
 from penstock.spark.expressions import spark_quoted
 from penstock.spark.java_errors import Py4JError, Py4JJavaError
 
+_STOPPED = (Py4JError, AttributeError, OSError)  # what a context raises that has stopped
+
 
 @dataclass
 class SparkQueries:
@@ -93,7 +95,7 @@ class SparkQueries:
                     stopped.set()
                     # Again and again: between two jobs of a query there is nothing to end. Tags of the session
                     # (`interruptTag`) are only known to the thread that set them.
-                    with suppress(Py4JError):
+                    with suppress(*_STOPPED):
                         context.cancelJobsWithTag(tag)
 
         context.addJobTag(tag)
@@ -105,10 +107,11 @@ class SparkQueries:
         except (PySparkException, Py4JError) as error:
             if stopped.is_set():
                 raise InvalidError(f"the query was stopped after {self.limits.seconds:g} seconds") from None
-            raise InvalidError(f"Spark says: {_first_line(error)}") from None
+            raise InvalidError(f"Spark says: {self.source.without_secrets(_first_line(error))}") from None
         finally:
             ended.set()
-            context.removeJobTag(tag)
+            with suppress(*_STOPPED):
+                context.removeJobTag(tag)
 
 
 def _first_line(error: Exception) -> str:

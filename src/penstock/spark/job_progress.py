@@ -46,8 +46,9 @@ def job_progress(spark: SparkSession, tag: str, work: Work) -> Iterator[None]:
         yield
         return
     shown = _shown_by_server if is_connect(spark) else _shown_by_tracker
-    with progress("write", work.files or 0, work.unit) as bar, shown(spark, tag, work, bar):
-        yield
+    with progress("write", work.files or 0, work.unit) as bar:
+        with shown(spark, tag, work, bar):
+            yield
         bar.complete()
 
 
