@@ -40,6 +40,20 @@ def test_columns_and_filters_reach_lance(spark: SparkSession, namespace: penstoc
     }
 
 
+def test_small_fragments_of_a_leaf_are_read_together(spark: SparkSession, namespace: penstock.lance.Namespace) -> None:
+    """Also where rows of some were deleted; what a condition finds is deleted in the right ones."""
+    for number in range(40):
+        namespace.append(spark.range(4 * number, 4 * number + 4).selectExpr("id", "'FR' AS country").coalesce(1))
+    namespace.delete("id % 4 = 1")
+    namespace.delete("id BETWEEN 60 AND 67 OR id = 158")
+    left = [n for n in range(160) if n % 4 != 1 and not 60 <= n <= 67 and n != 158]
+    assert sorted(row.id for row in namespace.read().select("id").collect()) == left
+    assert namespace.read().where("id > 100").count() == len([n for n in left if n > 100])
+    numbers = [json.loads(row.fragments) for row in _planned(namespace.read())]
+    assert sum(map(len, numbers)) == 38  # two have lost all rows
+    assert len(numbers) == 2
+
+
 def _planned(query: DataFrame) -> list[Any]:
     """What the tasks of a query are told to read: the rows below the map."""
     plan: Any = query._jdf.queryExecution().optimizedPlan()  # type: ignore[operator]

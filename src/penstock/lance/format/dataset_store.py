@@ -12,6 +12,7 @@ from penstock.storage.paths import absolute, folder
 
 if TYPE_CHECKING:
     from lance import LanceDataset
+    from lance.lance import _Session as Session
 
 _RESERVED = ".lance-reserved"  # Lance's client puts it where a table will be
 DATASETS_AT_ONCE = 8  # that the driver works on, in threads
@@ -33,24 +34,28 @@ class DatasetStore:
         """The full path of a dataset below the root."""
         return self.root + location
 
-    def dataset(self, location: str, version: int | None = None) -> LanceDataset:
-        """Open a dataset below the root, at its newest version or another. Raises ValueError or OSError without one."""
+    def dataset(self, location: str, version: int | None = None, session: Session | None = None) -> LanceDataset:
+        """Open a dataset below the root, at its newest version or another. Raises ValueError or OSError without one.
+
+        Datasets of one session share what Lance keeps in memory, and the connections to a bucket.
+        """
         import lance  # not before: it starts threads, and a process that forks afterwards breaks
 
-        return lance.dataset(self.uri(location), version=version, storage_options=dict(self.options) or None)
+        options = dict(self.options) or None
+        return lance.dataset(self.uri(location), version=version, storage_options=options, session=session)
 
-    def find(self, location: str, version: int | None = None) -> LanceDataset | None:
+    def find(self, location: str, version: int | None = None, session: Session | None = None) -> LanceDataset | None:
         """Open a dataset at its newest version or another; None where there is none."""
         try:
-            return self.dataset(location, version)
+            return self.dataset(location, version, session)
         except (ValueError, OSError) as error:
             if "not found" in str(error).lower():
                 return None
             raise
 
-    def kept(self, location: str, version: int) -> LanceDataset:
+    def kept(self, location: str, version: int, session: Session | None = None) -> LanceDataset:
         """Open a dataset at a version that was there a while ago. Raises NotFoundError where it was cleaned up."""
-        found = self.find(location, version)
+        found = self.find(location, version, session)
         if found is None:
             raise NotFoundError(f"{self.uri(location)} has no version {version} any more: it was cleaned up; run again")
         return found
@@ -58,6 +63,13 @@ class DatasetStore:
     def is_declared(self, location: str) -> bool:
         """Whether a table was only declared: there is a place for it, but no dataset yet."""
         return is_file(self.uri(f"{location}/{_RESERVED}"))
+
+
+def new_session() -> Session:
+    """What datasets that are opened with it share; it goes when they do."""
+    import lance
+
+    return lance.Session()  # type: ignore[attr-defined]  # its hints leave it out
 
 
 def require_lance() -> None:

@@ -5,25 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.lance.format.array_conversion import convert_array
-from penstock.lance.format.dataset_store import DatasetStore
+from penstock.lance.format.dataset_store import DatasetStore, new_session
 
 if TYPE_CHECKING:
     from lance import LanceDataset
     from lance.fragment import LanceFragment
+    from lance.lance import _Session as Session
 
 FRAGMENT_SCHEMA = (
     T.StructType()
     .add("leaf", T.StringType())
     .add("location", T.StringType())
     .add("version", T.LongType())
-    .add("fragment", T.LongType())
+    .add("fragments", T.StringType())  # JSON: their numbers
     .add("filter", T.StringType())
     .add("columns", T.StringType())  # JSON: the leaf's column for each of the namespace's that is read, by its place
 )
@@ -49,6 +50,11 @@ class LeafReader:
     addresses: bool = False
     _open: dict[tuple[str, int], LanceDataset] = field(default_factory=dict, compare=False, repr=False)
 
+    @cached_property
+    def _session(self) -> Session:
+        """What the datasets of one task share; it goes when the task does."""
+        return new_session()
+
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for job in batch.to_pylist():
@@ -60,7 +66,7 @@ class LeafReader:
         scanner = dataset.scanner(
             columns=list(columns.values()),
             filter=job["filter"],
-            fragments=[leaf_fragment(dataset, job["fragment"])],
+            fragments=[leaf_fragment(dataset, number) for number in json.loads(job["fragments"])],
             with_row_address=self.addresses or not columns,
         )
         for rows in scanner.to_batches():
@@ -68,7 +74,7 @@ class LeafReader:
 
     def _dataset(self, location: str, version: int) -> LanceDataset:
         key = location, version
-        found = self._open.get(key) or self.store.kept(location, version)
+        found = self._open.get(key) or self.store.kept(location, version, self._session)
         self._open[key] = found
         return found
 

@@ -16,7 +16,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.lance.commits.column_notes import current_column_notes
 from penstock.lance.commits.leaf_records import BYTES
-from penstock.lance.format.dataset_store import DatasetStore
+from penstock.lance.format.dataset_store import DatasetStore, new_session
 from penstock.lance.format.definition import NamespaceDefinition, definition_in
 from penstock.lance.format.field_ids import field_id
 from penstock.lance.format.kept_versions import check_kept
@@ -24,6 +24,7 @@ from penstock.lance.format.leaf_columns import leaf_columns
 from penstock.lance.format.leaves import Leaf, leaves_in, missing_leaf_error
 from penstock.lance.format.manifest import Manifest
 from penstock.lance.format.schema_conversion import namespace_columns
+from penstock.lance.reading.fragment_runs import FragmentRun, joined_runs
 from penstock.lance.reading.leaf_pruning import LeafPruner
 from penstock.lance.reading.leaf_reader import FRAGMENT_SCHEMA, LeafReader
 from penstock.lance.reading.scanner_filters import quoted_path, scanner_filter
@@ -39,6 +40,7 @@ from penstock.spark.workers import map_in_workers
 
 if TYPE_CHECKING:
     from lance import LanceDataset
+    from lance.lance import _Session as Session
 
 LEAF, ADDRESS = "_penstock_leaf", "_penstock_address"
 _UNKNOWN_SIZE = 2**40
@@ -92,11 +94,15 @@ class LeafScan:
         """What Spark's filters imply for the rows that pass them."""
         return implied_by([json.dumps(item) for item in filters], self.columns)
 
+    @cached_property
+    def _session(self) -> Session:
+        return new_session()
+
     def dataset(self, leaf: Leaf) -> LanceDataset | None:
         """Open a leaf at the version to read; None where it was only declared, NotFoundError where it is gone."""
         if leaf.is_empty:
             return None
-        found = self.store.find(leaf.location, leaf.version)
+        found = self.store.find(leaf.location, leaf.version, self._session)
         if found is None and (leaf.version is not None or not self.store.is_declared(leaf.location)):
             raise missing_leaf_error(leaf, self.store)
         return found
@@ -159,12 +165,11 @@ class LeafPlanner:
             for place, column in enumerate(self.scan.columns)
             if column.id in columns and (needed is None or column.name in needed)
         }
-        for fragment in dataset.get_fragments():
-            files = fragment.metadata.files
-            path = f"{self.scan.store.uri(leaf.location)}/data/{files[0].path}"
-            size = sum(file.file_size_bytes or 0 for file in files)
-            constants = (leaf.object_id, leaf.location, dataset.version, fragment.fragment_id, where, json.dumps(read))
-            yield path, max(size, 1), constants
+        columns_read = json.dumps(read)
+        for run in joined_runs(map(FragmentRun.of, dataset.get_fragments())):
+            path = f"{self.scan.store.uri(leaf.location)}/data/{run.first_file}"
+            constants = (leaf.object_id, leaf.location, dataset.version, json.dumps(run.numbers), where, columns_read)
+            yield path, max(run.size, 1), constants
 
     def _filterable_columns(self, columns: Mapping[int, str], schema: pa.Schema) -> dict[int, tuple[str, pa.DataType]]:
         """Columns and fields of structs that Lance can filter by: those whose type needs no cast."""
