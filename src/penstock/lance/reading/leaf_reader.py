@@ -13,6 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.lance.format.array_conversion import convert_array
 from penstock.lance.format.dataset_store import DatasetStore, new_session
+from penstock.spark.packed_arrays import packed
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -48,6 +49,7 @@ class LeafReader:
     types: Sequence[pa.DataType]  # the namespace's own
     spark_schema: pa.Schema  # the same columns as Spark takes them
     addresses: bool = False
+    packed: frozenset[int] = frozenset()  # the places of columns that go to Spark as bytes
     _open: dict[tuple[str, int], LanceDataset] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
@@ -85,7 +87,8 @@ class LeafReader:
                 arrays.append(pa.nulls(rows.num_rows, item.type))
                 continue
             converted = partial(convert_array, column=item.name, leaf=leaf)
-            arrays.append(converted(converted(rows.column(columns[place]), kind), item.type))
+            own = converted(rows.column(columns[place]), kind)
+            arrays.append(packed(own) if place in self.packed else converted(own, item.type))
         if self.addresses:
             arrays += [pa.repeat(leaf, rows.num_rows), rows.column("_rowaddr").cast(pa.int64())]
         return pa.RecordBatch.from_arrays(arrays, schema=self.spark_schema)

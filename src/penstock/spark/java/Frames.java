@@ -58,6 +58,11 @@ public class Frames {
     return shown == plan ? rows : Dataset.ofRows(session, shown);
   }
 
+  /** Rows with functions, by the names of the columns that they are of, in place of these. */
+  public Dataset applied(Dataset rows, Map functions) {
+    return Dataset.ofRows(rows.sparkSession(), Projection.applied(rows.queryExecution().analyzed(), functions));
+  }
+
   /** Rows by a name and its qualifier, with columns [[name, place], ...], or as they are. */
   public Dataset qualified(Dataset rows, String name, String qualifier, String columns) {
     LogicalPlan plan = rows.queryExecution().analyzed();

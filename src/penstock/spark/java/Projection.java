@@ -16,9 +16,11 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
+import org.apache.spark.sql.catalyst.expressions.V2ExpressionUtils$;
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SQLConf$;
 import scala.Function1;
@@ -69,6 +71,19 @@ public class Projection {
       Attribute value = (Attribute) output.get(((Number) place).intValue());
       boolean own = value.name().equals(name) && seen.add(place);
       all.add(own ? value : alias(value, name));
+    }
+    return new Project(seq(all), plan);
+  }
+
+  /** The plan with functions in place of the columns that they are of, by their names. */
+  static LogicalPlan applied(LogicalPlan plan, Map functions) {
+    ArrayList all = new ArrayList();
+    List output = output(plan);
+    for (int i = 0; i < output.size(); i++) {
+      Attribute value = (Attribute) output.get(i);
+      ScalarFunction function = (ScalarFunction) functions.get(value.name());
+      all.add(function == null ? value : alias(V2ExpressionUtils$.MODULE$.resolveScalarFunction(
+          function, seq(java.util.Collections.singletonList(value))), value.name()));
     }
     return new Project(seq(all), plan);
   }
