@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from penstock.spark.packed_arrays import PACKED, can_pack, packed, unpacked, with_packed
 from penstock.spark.workers import map_in_workers
+from support.processes import environment
 
 ELEMENTS: dict[str, tuple[pa.DataType, T.DataType]] = {
     "byte": (pa.int8(), T.ByteType()),
@@ -129,6 +133,33 @@ def test_the_bytes_are_those_of_sparks_arrays(data: st.DataObject) -> None:
         expected = length.to_bytes(8, "little") + absent.to_bytes(8 * words, "little")
         expected += np.array([value or 0 for value in given_], "<i2").tobytes()
         assert bytes_ == expected + bytes(-len(expected) % 8)
+
+
+ELSEWHERE = """
+import sys, penstock, penstock.lance, pyarrow as pa
+setting = "spark.sql.artifact.isolation"
+isolated = {f"{setting}.enabled": "true", f"{setting}.alwaysApplyClassloader": "true"}
+spark = penstock.session("local-cluster[1,1,1024]", **(isolated if sys.argv[2] == "isolated" else {}))
+schema = pa.schema([("id", pa.int64()), ("part", pa.int32()), ("v", pa.list_(pa.float32(), 3))])
+made = penstock.lance.create(sys.argv[1], "vectors", schema, partitioned_by=["part"], spark=spark)
+made.append(spark.range(10).selectExpr("id", "int(id % 2) AS part", "array(float(id), NULL, 0.5F) AS v"))
+for session in (spark, spark.newSession()):
+    rows = penstock.lance.open(sys.argv[1], "vectors", spark=session).read().where("v[0] > 7").orderBy("id")
+    print("rows", [tuple(row.v) for row in rows.collect()])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("session", ["plain", "isolated"])
+def test_other_executors(session: str, tmp_path: Path) -> None:
+    program = tmp_path / "elsewhere.py"
+    program.write_text(ELSEWHERE)
+    run = subprocess.run(
+        [sys.executable, program, str(tmp_path / "root"), session],
+        env=environment(), capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    expected = "rows [(8.0, None, 0.5), (9.0, None, 0.5)]"
+    assert run.stdout.splitlines() == [expected] * 2, run.stderr[-3000:]
 
 
 def test_what_can_be_packed() -> None:
