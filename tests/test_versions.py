@@ -15,7 +15,7 @@ from support.pysparks import NotInstalledError, environment_with
 ROOT = Path(__file__).parents[1]
 VERSIONS = ("4.1.4", "4.2.1")  # the newest of each release
 CORE = (
-    "spark/test_session.py", "spark/test_arrow_transfer.py",
+    "spark/test_session.py", "spark/test_arrow_transfer.py", "spark/test_packed_arrays.py",
     "interop/test_types.py", "interop/test_geometry.py", "interop/test_variant.py", "interop/test_infinite_times.py",
     "interop/test_encryption.py", "interop/test_inlined_rows.py", "interop/test_evolution_rows.py",
     "interop/test_write_types.py", "interop/test_partitioned_tables.py", "interop/test_row_changes.py",
@@ -24,7 +24,7 @@ CORE = (
     "interop/test_s3.py::test_both_ways", "interop/test_s3.py::test_maintenance",
     "sql/test_definitions.py", "sql/test_queries.py", "sql/test_written_rows.py", "sql/test_procedures.py",
     "sql/test_transactions.py", "sql/test_duckdb_views.py", "sql/test_format.py",
-    "interop/test_read_streams.py", "interop/test_write_streams.py",
+    "interop/test_read_streams.py", "interop/test_write_streams.py", "lance/test_types.py",
 )  # fmt: skip
 LONGEST = 3600.0  # seconds, on a machine that does much else
 

@@ -28,6 +28,7 @@ from penstock.lance.format.partition_values import partition_texts
 from penstock.lance.writing.write_journal import WrittenFragments, record_files, write_journal
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
+from penstock.spark.arrow_offsets import with_offsets
 from penstock.spark.arrow_transfer import in_batches_of, run_in_batches
 from penstock.spark.file_tasks import file_writing_job
 from penstock.spark.workers import map_in_workers
@@ -62,7 +63,7 @@ class FragmentWriteJob:
     rows_per_file: int = ROWS_PER_FILE
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for written in self._written(in_batches_of(_ROWS_SPLIT_AT_ONCE, iter(batches))):
+        for written in self._written(in_batches_of(_ROWS_SPLIT_AT_ONCE, map(with_offsets, batches))):
             yield pa.RecordBatch.from_pydict({"written": [pickle.dumps(written)]})
 
     def _written(self, batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenFragments]:
