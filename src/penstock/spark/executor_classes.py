@@ -33,8 +33,13 @@ def add_to_executors(spark: SparkSession, *names: str) -> None:
             jar = _packed(class_folder(spark, _JAVA, names), Path(str(context._temp_dir)))
             context._jsc.sc().addJar(str(jar))
             added[names] = jar
-        if spark.conf.get(_ISOLATION, None) == "true":
+        if is_isolated(spark):
             _add_to_session(spark, added[names])
+
+
+def is_isolated(spark: SparkSession) -> bool:
+    """Whether each session sees its own JARs alone: rows of one may be read by another, by a view."""
+    return bool(spark.conf.get(_ISOLATION, None) == "true")
 
 
 def _add_to_session(spark: SparkSession, jar: Path) -> None:

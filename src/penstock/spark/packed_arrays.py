@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.spark.connect.sessions import is_connect
-from penstock.spark.executor_classes import add_to_executors
+from penstock.spark.executor_classes import add_to_executors, is_isolated
 from penstock.spark.jvm import frames, new_object
 from penstock.spark.releases import arrow_type_of
 
@@ -61,15 +61,19 @@ def packed(arrays: pa.FixedSizeListArray) -> pa.Array:
     return pa.Array.from_buffers(PACKED, rows, [present, pa.py_buffer(offsets), pa.py_buffer(made)])
 
 
-def unpacked(frame: DataFrame, types: Mapping[str, T.DataType]) -> DataFrame:
-    """The rows with the columns that are packed as arrays of these types; not for Spark Connect."""
+def takes_packed(spark: SparkSession) -> bool:
+    """Whether Spark can be given packed arrays: where all sessions have our classes, on their executors too."""
+    return not is_connect(spark) and not is_isolated(spark)
+
+
+def unpacked(frame: DataFrame, types: Mapping[int, T.DataType]) -> DataFrame:
+    """The rows with the packed columns at these places as arrays of these types; of a session that takes them."""
     if not types:
         return frame
-    assert not is_connect(frame)
     spark = frame.sparkSession
     add_to_executors(spark, *_CLASSES)
     maker = new_object(spark, "penstock.PackedArrays", _CLASSES)
-    functions = {name: maker.of(kind.json()) for name, kind in types.items()}
+    functions = {place: maker.of(kind.json()) for place, kind in types.items()}
     return DataFrame(frames(spark).applied(frame._jdf, functions), spark)
 
 

@@ -30,10 +30,9 @@ from penstock.lance.reading.leaf_reader import FRAGMENT_SCHEMA, LeafReader
 from penstock.lance.reading.scanner_filters import quoted_path, scanner_filter
 from penstock.predicates import Implication, Nothing, implied_by
 from penstock.schema.columns import Column
-from penstock.spark.connect.sessions import is_connect
 from penstock.spark.file_records import file_records
 from penstock.spark.jvm import file_index
-from penstock.spark.packed_arrays import can_pack, unpacked, with_packed
+from penstock.spark.packed_arrays import can_pack, takes_packed, unpacked, with_packed
 from penstock.spark.pushdown import FilterRecorder, needed_columns, row_filters
 from penstock.spark.relation import file_rows
 from penstock.spark.releases import arrow_schema_of
@@ -67,14 +66,14 @@ class LeafScan:
 
     def frame(self, addresses: bool = False, planner: Callable[[str], str] | None = None) -> DataFrame:
         """All rows; with `addresses`, each with its leaf and its address there. `planner` stands in for the scan's."""
-        packed = {} if is_connect(self.spark) else self._packed
-        fields = [T.StructField(f.name, T.BinaryType()) if f.name in packed else f for f in self.schema.fields]
-        places = frozenset(place for place, name in enumerate(self.schema.names) if name in packed)
-        schema = T.StructType(fields)
+        packed = self._packed if takes_packed(self.spark) else {}
+        columns = enumerate(self.schema.fields)
+        schema = T.StructType([T.StructField(f.name, T.BinaryType()) if n in packed else f for n, f in columns])
         if addresses:
             schema = schema.add(LEAF, T.StringType()).add(ADDRESS, T.LongType())
         types = [item.type for item in self.definition.schema]
-        reader = LeafReader(self.store, types, with_packed(arrow_schema_of(schema), places), addresses, places)
+        taken = with_packed(arrow_schema_of(schema), packed)
+        reader = LeafReader(self.store, types, taken, addresses, frozenset(packed))
         description = f"penstock lance {self.name}"
         answer = LeafPlanner(self) if planner is None else planner
         index = file_index(self.spark, answer, FRAGMENT_SCHEMA, {}, self.size, description)
@@ -82,10 +81,10 @@ class LeafScan:
         return unpacked(map_in_workers(file_rows(self.spark, index, size), reader, schema), packed)
 
     @cached_property
-    def _packed(self) -> dict[str, T.DataType]:
-        """The columns that go to Spark as bytes, with the types that they are shown in."""
-        columns = zip(self.definition.schema, self.schema, strict=True)
-        return {shown.name: shown.dataType for own, shown in columns if can_pack(own.type, shown.dataType)}
+    def _packed(self) -> dict[int, T.DataType]:
+        """The places of columns that may go to Spark as bytes, with the types that they are shown in."""
+        columns = enumerate(zip(self.definition.schema, self.schema, strict=True))
+        return {place: shown.dataType for place, (own, shown) in columns if can_pack(own.type, shown.dataType)}
 
     def only(self, leaves: Sequence[Leaf]) -> LeafScan:
         """The scan of some of its leaves."""

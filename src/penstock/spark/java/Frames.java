@@ -58,7 +58,7 @@ public class Frames {
     return shown == plan ? rows : Dataset.ofRows(session, shown);
   }
 
-  /** Rows with functions, by the names of the columns that they are of, in place of these. */
+  /** Rows with functions in place of the columns that they are of, by the places of these. */
   public Dataset applied(Dataset rows, Map functions) {
     return Dataset.ofRows(rows.sparkSession(), Projection.applied(rows.queryExecution().analyzed(), functions));
   }

@@ -75,13 +75,13 @@ public class Projection {
     return new Project(seq(all), plan);
   }
 
-  /** The plan with functions in place of the columns that they are of, by their names. */
+  /** The plan with functions in place of the columns that they are of, by the places of these. */
   static LogicalPlan applied(LogicalPlan plan, Map functions) {
     ArrayList all = new ArrayList();
     List output = output(plan);
     for (int i = 0; i < output.size(); i++) {
       Attribute value = (Attribute) output.get(i);
-      ScalarFunction function = (ScalarFunction) functions.get(value.name());
+      ScalarFunction function = (ScalarFunction) functions.get(Integer.valueOf(i));
       all.add(function == null ? value : alias(V2ExpressionUtils$.MODULE$.resolveScalarFunction(
           function, seq(java.util.Collections.singletonList(value))), value.name()));
     }
