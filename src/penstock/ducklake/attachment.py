@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.ducklake.catalog import objects
 from penstock.ducklake.catalog.commits.commit import CommitInfo, RetryPolicy
 from penstock.ducklake.catalog.opening import Catalog
+from penstock.ducklake.catalog.remembered_answers import Moment
 from penstock.ducklake.catalog.snapshots import latest_snapshot, snapshot_by_time, snapshot_by_version
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.catalog.written_tables import KnownTables
@@ -210,6 +211,14 @@ class Attachment:
     def current_snapshot(self) -> Snapshot:
         """The newest snapshot, or the one that the lake was attached at."""
         return self._pinned or latest_snapshot(self.catalog.database)
+
+    def newest_moment(self) -> Moment | None:
+        """The catalog's newest state; None where this thread looks at another: a transaction's, or an older one."""
+        self._check_server()
+        if self._active is not None or self._pinned is not None:
+            return None
+        newest = latest_snapshot(self.catalog.database)
+        return Moment(newest.id, newest.time)
 
     def snapshot_at(self, version: Version | None = None, timestamp: str | datetime | None = None) -> Snapshot:
         """The snapshot of a version or a time; the current one when neither is given."""

@@ -33,6 +33,7 @@ COMMENT = "comment"
 # DuckLake's transforms by Spark's names of them.
 CALENDAR = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
 _BY_CALENDAR = {ours: spark for spark, ours in CALENDAR.items()}
+_CURRENT_DEFAULT = "CURRENT_DEFAULT"  # as Spark has it
 _TRANSFORM = re.compile(r"(\w+)(?:\((\d+)\))?")
 
 
@@ -59,12 +60,17 @@ def described(attachment: Attachment, shown: Shown, info: TableInfo, handle: Map
     )
 
 
+def is_lasting(description: str | None) -> bool:
+    """Whether a description depends on nothing but the catalog: defaults are written for the session's time zone."""
+    return description is None or _CURRENT_DEFAULT not in description
+
+
 def _field(field: T.StructField, column: Column, comment: str | None, zone: str) -> T.StructField:
     """A column with what Spark reads in its metadata; the reader's own metadata stays out."""
     metadata: dict[str, str] = {} if comment is None else {COMMENT: comment}
     if has_default(column):
         sql = _default(column, field.dataType, zone)
-        metadata |= {"CURRENT_DEFAULT": sql, "EXISTS_DEFAULT": f"CAST(NULL AS {type_text(field.dataType)})"}
+        metadata |= {_CURRENT_DEFAULT: sql, "EXISTS_DEFAULT": f"CAST(NULL AS {type_text(field.dataType)})"}
     return T.StructField(field.name, _plain(field.dataType), column.nulls_allowed, metadata)
 
 

@@ -78,7 +78,8 @@ def door_to(lake: DuckLake) -> Door:
             macros = Macros(lake, door.id)
             functions = TableFunctions(lake, macros)
             streams = StreamAnswers(door.streams)
-            answering = [shown, definitions, rows, Procedures(lake), functions, Views(lake, door.id), macros, streams]
+            views = Views(lake, door.id, shown)
+            answering = [shown, definitions, rows, Procedures(lake), functions, views, macros, streams]
             sql_class(lake.spark, "Lakes").register(door.id, Answers(answering, attachment.called_by))
             attachment.answer_spark(Transactions(lake.spark, door.id))
             _doors[attachment] = door

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -10,11 +11,12 @@ from typing import Any
 from penstock.ducklake.attachment import Attachment
 from penstock.ducklake.catalog import objects
 from penstock.ducklake.catalog.objects import same_name
+from penstock.ducklake.catalog.remembered_answers import Moment, RememberedAnswers
 from penstock.ducklake.model.objects import Schema, TableInfo
 from penstock.ducklake.readable_table import Nanoseconds
 from penstock.ducklake.transaction import Shown
 from penstock.errors import InvalidError, NotFoundError
-from penstock.sql.described_tables import NANOSECONDS, described
+from penstock.sql.described_tables import NANOSECONDS, described, is_lasting
 from penstock.sql.evolving_tables import EvolvingTables
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,6 +30,7 @@ class ShownObjects:
         self, attachment: Attachment, evolving: EvolvingTables, nanoseconds: Nanoseconds | None = None
     ) -> None:
         self._attachment, self._evolving, self._nanoseconds = attachment, evolving, nanoseconds
+        self._descriptions = RememberedAnswers()
 
     def schemas(self) -> str:
         """The names of all schemas."""
@@ -53,12 +56,25 @@ class ShownObjects:
         """The description of a table, now or at a version or a time; None where there is none."""
         at = self._version(version, micros)
         if at is not None:
-            return self._described(schema, name, at, {})
-        with self._evolving.looked_at(schema, name) as more:
-            return self._described(schema, name, None, more)
+            return self._described(schema, name, self._attachment.shown(at), at, {})
+        return self.newest_table(schema, name, self._attachment.newest_moment())
 
-    def _described(self, schema: str, name: str, at: int | None, more: dict[str, str]) -> str | None:
-        shown = self._attachment.shown(at)
+    def newest_table(self, schema: str, name: str, moment: Moment | None) -> str | None:
+        """The same of a table now, when the catalog is at a moment: Spark asks for each table of a query twice.
+
+        Options change without a snapshot.
+        """
+        with self._evolving.looked_at(schema, name) as more:
+            if more or moment is None:
+                return self._described(schema, name, self._attachment.shown(), None, more)
+            question = schema, name, *self._attachment.catalog.options()
+
+            def describe() -> str | None:
+                return self._described(schema, name, self._attachment.shown(moment.snapshot), None, {})
+
+            return self._descriptions.answer(question, moment, describe, is_lasting)
+
+    def _described(self, schema: str, name: str, shown: Shown, at: int | None, more: Mapping[str, str]) -> str | None:
         info = find_info(shown, schema, name)
         if info is None:
             return None

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.ducklake.catalog.objects import same_name
+from penstock.ducklake.catalog.remembered_answers import Moment, RememberedAnswers
 from penstock.ducklake.lake import DuckLake
 from penstock.ducklake.model.names import DEFAULT_SCHEMA
 from penstock.ducklake.model.objects import View
@@ -23,6 +24,7 @@ from penstock.sql.duckdb_dialect.translation import SETTINGS
 from penstock.sql.duckdb_queries import check_types, translated_query
 from penstock.sql.names import NoSuchSchemaError, one_schema
 from penstock.sql.sessions import session_in_lake, set_current
+from penstock.sql.shown_objects import ShownObjects
 from penstock.sql.view_columns import aliases_of
 
 DIALECT = "spark"
@@ -34,11 +36,19 @@ _COMMENT = "comment"
 
 
 class Views:
-    """Questions of LakeRelations and LakeViews about views."""
+    """Questions of LakeRelations and LakeViews about views, and about names that may be views'."""
 
-    def __init__(self, lake: DuckLake, lake_id: str) -> None:
-        self._lake, self._id = lake, lake_id
+    def __init__(self, lake: DuckLake, lake_id: str, shown: ShownObjects) -> None:
+        self._lake, self._id, self._shown = lake, lake_id, shown
         self._thread = threading.local()
+        self._views = RememberedAnswers()
+
+    def relation(self, catalog: str, schema: str, name: str) -> str | None:
+        """What `view` tells of a name, or else ShownObjects of a table; None where there is neither."""
+        moment = self._lake._attachment.newest_moment()
+        if self._found(schema, name, moment) is not None:
+            return self.view(catalog, schema, name)
+        return self._shown.newest_table(schema, name, moment)
 
     def views(self, schema: str) -> str:
         """The names of a schema's views."""
@@ -58,7 +68,7 @@ class Views:
             raise InvalidError(f"view {found.schema}.{found.name} refers to itself")
         loading.add(found.id)  # views in its text are loaded meanwhile, on this thread
         try:
-            return self._shown(found, catalog)
+            return self._described(found, catalog)
         finally:
             loading.remove(found.id)
 
@@ -89,7 +99,7 @@ class Views:
             "lake.create_view(...) and lake.drop_view(...): spark.sql reads what they made"
         )
 
-    def _shown(self, found: View, catalog: str) -> str:
+    def _described(self, found: View, catalog: str) -> str:
         session = session_in_lake(self._lake.spark, catalog, self._id, found.schema)
         if found.dialect.lower() == DUCKDB:
             return self._translated(found, catalog, session)
@@ -188,8 +198,11 @@ class Views:
         query = session.sessionState().sqlParser().parseQuery(sql)
         return java_class(self._lake.spark, "org.apache.spark.sql.classic.Dataset").ofRows(session, query)
 
-    def _found(self, schema: str, name: str) -> View | None:
-        return next((v for v in self._lake.views() if same_name(v.schema, schema) and same_name(v.name, name)), None)
+    def _found(self, schema: str, name: str, moment: Moment | None = None) -> View | None:
+        """The view of a name; when the catalog is at a moment, of the views that it has there."""
+        views = self._lake.views
+        found = views() if moment is None else self._views.answer("views", moment, views, lambda _: True)
+        return next((view for view in found if same_name(view.schema, schema) and same_name(view.name, name)), None)
 
 
 def _fields(found: Sequence[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:

@@ -37,8 +37,10 @@ import scala.collection.immutable.Seq;
  */
 public class LakeRelations extends LakeCatalog implements RelationCatalog {
   public Relation loadRelation(Identifier identifier) throws NoSuchTableException {
-    View view = view(identifier);
-    return view != null ? (Relation) view : (Relation) load(identifier, null, null);
+    Object answer = identifier.namespace().length > 1 ? null : answer(question("relation", identifier));
+    if (answer == null) throw new NoSuchTableException(identifier);
+    Map about = Lakes.map(answer);
+    return about.containsKey("sql") ? (Relation) view(about) : (Relation) table(identifier, about);
   }
 
   public boolean tableExists(Identifier identifier) {
@@ -85,9 +87,15 @@ public class LakeRelations extends LakeCatalog implements RelationCatalog {
 
   private View view(Identifier identifier) {
     if (identifier.namespace().length > 1) return null;
-    Object answer = answer(new Object[] {"view", name(), schema(identifier), identifier.name()});
-    if (answer == null) return null;
-    Map about = Lakes.map(answer);
+    Object answer = answer(question("view", identifier));
+    return answer == null ? null : view(Lakes.map(answer));
+  }
+
+  private Object[] question(String verb, Identifier identifier) {
+    return new Object[] {verb, name(), schema(identifier), identifier.name()};
+  }
+
+  private static View view(Map about) {
     StructType schema = Lakes.schema((String) about.get("schema"));
     View.Builder builder = new View.Builder();
     builder.withColumns(CatalogV2Util.structTypeToV2Columns(schema, true));
