@@ -23,7 +23,8 @@ from penstock.spark.connect.sessions import is_connect
 from penstock.spark.cores import core_count
 from penstock.spark.file_tasks import file_writing_job, original_errors
 from penstock.spark.jvm import activate_session, query_execution
-from penstock.spark.workers import map_in_workers
+from penstock.spark.packed_columns import packed_columns
+from penstock.spark.workers import Mapping, map_in_workers
 from penstock.storage.parquet import WritePlan, write_files
 from penstock.storage.parquet.partitions import sort_rows
 from penstock.storage.parquet.sort_expressions import SortExpressions
@@ -164,16 +165,18 @@ class Written:
 def run_write_job(frame: DataFrame, job: WriteJob) -> Written:
     """Let the tasks write the rows. When the job fails, the files of all its tasks are removed."""
 
-    def attempt(rows: DataFrame) -> Written:
+    def attempt(rows: DataFrame, write: Mapping = job) -> Written:
         with file_writing_job(rows.sparkSession, job.plan.directory, job.plan.write_id) as files:
-            results = map_in_workers(rows, job, _RESULT)
+            results = map_in_workers(rows, write, _RESULT)
             if job.held_rows and not has_at_most(rows, 1):
                 results = gather_rows(results, GatherJob(job))
             written = collect_written(results.collect())
             files.report(written.paths)
         return written
 
-    return run_in_batches(frame, attempt)
+    with original_errors():  # of what reads the rows, which plans here
+        packed = packed_columns(frame)
+    return run_in_batches(frame, attempt) if packed is None else attempt(packed.frame, packed.unpacking(job))
 
 
 def written_by_driver(job: WriteJob, rows: pa.Table) -> Written:
