@@ -2,8 +2,9 @@
 
 A table with an id, a region, a moment and a day, which it is partitioned by: ten files a day, each with statistics of
 all columns. Only the catalog is real. What a catalog is asked is timed at every size in one run, the first time and
-then, and plans the second time too, when the catalog may be asked more than ever; with --bare without the indexes, as in lakes that DuckDB made. The goal for planning is 2 s at a million files,
-for all else twice the time of a hundred thousand.
+then, and plans the second time too, which may look at more than the first; with --bare without the indexes, as in
+lakes that DuckDB made. The goal for planning is 2 s at a million files, for all else twice the time of a hundred
+thousand.
 """
 
 from __future__ import annotations
