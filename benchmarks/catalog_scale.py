@@ -2,8 +2,9 @@
 
 A table with an id, a region, a moment and a day, which it is partitioned by: ten files a day, each with statistics of
 all columns. Only the catalog is real. What a catalog is asked is timed at every size in one run, the first time and
-then; with --bare without the indexes, as in lakes that DuckDB made. The goal for planning is 2 s at a million files,
-for all else twice the time of a hundred thousand.
+then, and plans the second time too, which may look at more than the first; with --bare without the indexes, as in
+lakes that DuckDB made. The goal for planning is 2 s at a million files, for all else twice the time of a hundred
+thousand.
 """
 
 from __future__ import annotations
@@ -171,7 +172,10 @@ class Scale:
         for _ in range(self.runs + 1):
             after()
             taken.append(seconds(call))
-        self.times[f"{name}, first"], self.times[name] = taken[0], statistics.median(taken[1:])
+        self.times[f"{name}, first"] = taken[0]
+        if name.startswith("plan: "):
+            self.times[f"{name}, second"] = taken[1]
+        self.times[name] = statistics.median(taken[1:])
 
     def plan(self, question: Question) -> None:
         frame = self.lake.table("events").read().where(question.predicate)

@@ -24,7 +24,7 @@ from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.dialects import SQLITE, Form, form
 from penstock.ducklake.catalog.expiry import expire
 from penstock.ducklake.catalog.file_pruning import keep_condition, prunings
-from penstock.ducklake.catalog.file_zones import in_ranges
+from penstock.ducklake.catalog.file_zones import ZoneSource, in_ranges
 from penstock.ducklake.catalog.snapshots import latest_snapshot
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.catalog.visible_files import FileScope
@@ -110,7 +110,7 @@ def check(engine: Engine, lake: Lake, filters: list[object], size: int) -> int:
         if one.zones is None:
             continue
         asked: Any = Asked(engine)
-        zones = one.zones.source.zones(asked, 0, len(lake.files) + size)
+        zones = one.zones.source.zones(asked, ((0, len(lake.files) + size),))
         gone = {zone.first for zone in zones if one.zones.excludes(zone)}
         files = {file.id for file in lake.files if file.id - file.id % size in gone}
         assert files <= engine.files(one), (filters, one)
@@ -383,6 +383,44 @@ def test_partitions_of_nan(by_number: Catalog) -> None:
         assert by_number.kept(["<", x, ["literal", "double", "1.0"]]) == [0, 5, 25]  # what is not read is kept
         assert by_number.kept(["isnull", x]) == []
         assert by_number.kept(["in", x, nan, ["literal", "double", "8.5"]]) == [5, 8]
+
+
+def test_a_first_question_is_answered_where_zones_are_worth_it(by_number: Catalog) -> None:
+    by_number.append(80)
+    first = by_number.ranges(*number(200))
+    assert first == (((20, 24), (80, None)) if by_number.database.dialect.summarizes_first else None)
+    most = [[">=", ["column", "id"], ["literal", "bigint", 100]], ["<", ["column", "day"], ["literal", "date", 99_999]]]
+    assert by_number.ranges(most[1]) is None  # of no file it tells anything
+    for _ in range(3):
+        assert by_number.kept(*number(200)) == [20]
+        assert by_number.kept(*most) == list(range(10, 80))
+        assert by_number.kept(*number(790)) == [79]
+        assert by_number.kept(*number(10_000)) == []
+    by_number.append(5, told=False)
+    assert by_number.kept(*number(200)) == [20, 80, 81, 82, 83, 84]
+
+
+def test_no_more_is_asked_than_few_zones_need(large: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    large.append(80)
+    day = ["=", ["column", "day"], ["literal", "date", 20454 + 9]]  # 2026-01-10
+    asked: list[str] = []
+    found = ZoneSource.zones
+    monkeypatch.setattr(ZoneSource, "zones", lambda self, *given: asked.append(self.key) or found(self, *given))
+    for _ in range(3):
+        assert large.ranges(day, *number(90)) == ((8, 12), (80, None))
+    assert asked == ["s.partition_key_index = 0"]
+    both = (*number(90), [">", ["column", "x"], ["literal", "double", "-9.0"]])
+    for _ in range(3):
+        assert large.ranges(*both) == ((8, 12), (80, None))
+    assert asked[1:] == ["s.column_id = 1"]
+
+
+def test_sources_that_are_forgotten_are_found_again(large: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_zones, "_MOST_SOURCES", 1)
+    large.append(80)
+    for _ in range(3):
+        assert large.kept(*number(90), ["<", ["column", "x"], ["literal", "double", "1.0"]]) == [9]
+        assert large.kept(["=", ["column", "day"], ["literal", "date", 20454 + 9]], *number(90)) == [9]
 
 
 def test_zones_go_with_their_database(tmp_path: Path, small_zones: None) -> None:

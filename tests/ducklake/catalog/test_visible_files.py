@@ -14,6 +14,7 @@ from penstock.ducklake.catalog.snapshots import latest_snapshot
 from penstock.ducklake.catalog.table_files import table_sizes
 from penstock.ducklake.catalog.visibility import At
 from penstock.ducklake.catalog.visible_files import FileScope
+from penstock.ducklake.model.files import FileGroup
 from penstock.errors import StaleReadError
 from support.catalogs import Catalog
 
@@ -32,6 +33,30 @@ def test_every_store_is_found(catalog: Catalog) -> None:
         assert sorted(scope.other_stores()) == sorted({path for path in PATHS if not path.endswith("/b")})
         # None of them has a size: to the extension that is 0.
         assert table_sizes(database, At(newest.id)) == {1: (len(PATHS), 0, 0, 0)}
+
+
+def test_kinds_of_files_are_told_apart(catalog: Catalog) -> None:
+    ours, theirs = f"ducklake-{0:08}-0000-7000-8000-{0:012}.parquet", "theirs.parquet"
+    plain, unknown = (None, ours, None, None), (None, theirs, None, None)
+    mapped, partial, encrypted = (7, theirs, None, None), (None, ours, 9, None), (None, ours, None, "key")
+    with catalog.build() as reference:
+        reference.execute("CREATE TABLE t (i BIGINT)")
+    with closing(open_catalog(catalog.uri, AttachOptions()).database) as database:
+        columns = ("data_file_id", "table_id", "begin_snapshot", "path_is_relative", "file_size_bytes", "mapping_id",
+                   "path", "partial_max", "encryption_key")  # fmt: skip
+        alone = ((), (plain,), (unknown,), (mapped,), (partial,), (encrypted,))
+        for kinds in (*alone, (plain, unknown), (unknown, plain), (mapped, plain, partial), (plain, encrypted, mapped)):
+            rows = [(number, 1, 1, True, 10 + number, *kinds[number % len(kinds)]) for number in range(3 * len(kinds))]
+            database.execute("DELETE FROM ducklake_data_file")
+            database.insert("ducklake_data_file", columns, rows)
+            groups = FileScope(database, 1, "", At(1), 1, 100).groups()
+            sizes = {kind: sum(row[4] for row in rows if row[5:] == kind) for kind in kinds}
+            made = {
+                FileGroup(kind[0], kind is encrypted, kind is partial, False, 0, 3, size, kind is unknown)
+                for kind, size in sizes.items()
+            }
+            assert len(groups) == len(made)
+            assert set(groups) == made
 
 
 def test_a_catalog_that_was_put_back_is_not_read_as_before(sqlite_catalog: Catalog, tmp_path: Path) -> None:

@@ -67,7 +67,10 @@ class Dialect:
     real_bound = "?"
     exact_decimals = True
     sorts_groups = False  # whether GROUP BY sorts all rows, instead of keeping a place for each group
-    fence = ""  # what keeps a subquery's expressions from being computed anew wherever they are used
+    # What keeps a subquery's expressions from being computed anew wherever they are used: its end, or a column of it.
+    fence = ""
+    fence_column = ""
+    summarizes_first = False  # whether to look at many files at once takes no longer than at each
 
     def unindexed(self, column: str) -> str:
         """A column whose index is not to be used, where the database would prefer it without knowing better."""
@@ -208,7 +211,9 @@ class PostgresDialect(Dialect):
     """PostgreSQL, whose casts fail on what they cannot read: every number is a NUMERIC behind a pattern."""
 
     real_bound = "CAST(? AS NUMERIC)"
-    fence = "OFFSET 0"
+    # Volatile, so it is one for each row, but safe for parallel workers: with OFFSET a query has none.
+    fence_column = ", clock_timestamp() AS fenced"
+    summarizes_first = True
     _LONGEST = 400  # characters of a number; the type itself allows 131072 digits, and then fails
 
     def matches(self, text: str, pattern: str) -> str:

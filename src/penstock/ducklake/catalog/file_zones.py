@@ -22,6 +22,8 @@ from penstock.predicates.values import Interval, ValueSet
 ZONE = 1000
 _MOST_SOURCES = 64
 _MOST_RANGES = 64
+_FEW_ZONES = 10  # whose files are quickly looked at one by one
+_SAMPLE = 8  # zones that tell whether the others are worth finding
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
@@ -57,8 +59,9 @@ class ZoneSource:
     nans: str
     partition: int | None = None
 
-    def zones(self, database: Database, first: int, end: int) -> list[Zone]:
-        """The zones of files with ids from `first` to `end`. One without files of the table is left out."""
+    def zones(self, database: Database, within: Ranges) -> list[Zone]:
+        """The zones of files with certain ids. One without files of the table is left out."""
+        dialect = database.dialect
         other = "0" if self.partition is None else f"CASE WHEN d.partition_id = {self.partition} THEN 0 ELSE 1 END"
         # To read a text is what takes long.
         greatest = "least" if self.is_one_value else "greatest"
@@ -68,11 +71,11 @@ class ZoneSource:
                   FROM (SELECT {zone_of("d.data_file_id")} AS zone, s.data_file_id AS told,
                                CASE WHEN {self.empty} THEN 0 ELSE 1 END AS bounded,
                                CASE WHEN {self.empty} THEN NULL ELSE {self.least} END AS least, {second}
-                               {self.nulls} AS nulls, {self.nans} AS nans, {other} AS other
+                               {self.nulls} AS nulls, {self.nans} AS nans, {other} AS other {dialect.fence_column}
                         FROM ducklake_data_file d LEFT JOIN {self.table} s
                           ON s.table_id = d.table_id AND s.data_file_id = d.data_file_id AND {self.key}
-                        WHERE d.table_id = {self.table_id} AND d.data_file_id >= {first} AND d.data_file_id < {end}
-                        {database.dialect.fence}) files
+                        WHERE d.table_id = {self.table_id} AND {in_ranges("d.data_file_id", within)}
+                        {dialect.fence}) files
                   GROUP BY zone ORDER BY zone"""
         return [self._zone(row) for row in database.query(sql)]
 
@@ -161,8 +164,9 @@ class FileZones:
     def kept(self, database: Database, tests: Sequence[ZoneTest], moment: Moment, next_file_id: int) -> Ranges | None:
         """The ids of files that the tests leave; None where that is not known, or would be many ranges.
 
-        At the moment all ids below `next_file_id` were given. The first question for a source is not answered: to find
-        its zones takes longer than to look at its files once.
+        At the moment all ids below `next_file_id` were given. The first question for a source is answered only where to
+        find its zones takes no longer than to look at its files once, and they are worth it. As soon as few zones are
+        left, no other source is asked.
         """
         with database.consistent():
             if self._moment is not None and not has_snapshot(database, self._moment):
@@ -170,14 +174,27 @@ class FileZones:
                 self._moment, self._known = None, {}
             if not has_snapshot(database, moment):
                 return None
-            known = [test for test in tests if self._was_asked_for(test.source)]
-            if not known:
-                return None
-            for test in known:
-                self._extend(database, test.source, next_file_id - next_file_id % ZONE)
-            if self._moment is None or moment.snapshot > self._moment.snapshot:
+            end = next_file_id - next_file_id % ZONE
+            told = self._told(database, tests, end)
+            if told and (self._moment is None or moment.snapshot > self._moment.snapshot):
                 self._moment = moment
-            return self._left(known)
+            return few_ranges(sorted(_left(told)), end) if told else None
+
+    def _told(self, database: Database, tests: Sequence[ZoneTest], end: int) -> list[tuple[ZoneTest, list[Zone]]]:
+        """Tests with the zones before an id: as many as are needed of those whose zones are known, or worth finding."""
+        told: list[tuple[ZoneTest, list[Zone]]] = []
+        for test in sorted(tests, key=self._effort):
+            if told and len(_left(told)) <= _FEW_ZONES:
+                break
+            asked = self._was_asked_for(test.source)
+            if asked or (database.dialect.summarizes_first and _is_worth(database, test, end)):
+                told.append((test, [zone for zone in self._zones(database, test.source, end) if zone.first < end]))
+        return told
+
+    def _effort(self, test: ZoneTest) -> tuple[bool, bool]:
+        """What is known goes first, and partition values before bounds: they are fewer."""
+        known = self._known.get(test.source)
+        return known is None or not known.zones, test.source.partition is None
 
     def _was_asked_for(self, source: ZoneSource) -> bool:
         if source in self._known:
@@ -187,19 +204,25 @@ class FileZones:
         self._known[source] = _Known()
         return False
 
-    def _extend(self, database: Database, source: ZoneSource, end: int) -> None:
+    def _zones(self, database: Database, source: ZoneSource, end: int) -> list[Zone]:
         known = self._known[source]
         if known.end < end:
-            known.zones.extend(source.zones(database, known.end, end))
+            known.zones.extend(source.zones(database, ((known.end, end),)))
             known.end = end
+        return known.zones
 
-    def _left(self, tests: Sequence[ZoneTest]) -> Ranges | None:
-        end = min(self._known[test.source].end for test in tests)
-        left = (
-            {zone.first for zone in self._known[test.source].zones if zone.first < end and not test.excludes(zone)}
-            for test in tests
-        )
-        return few_ranges(sorted(set.intersection(*left)), end)
+
+def _left(told: Sequence[tuple[ZoneTest, Sequence[Zone]]]) -> set[int]:
+    """The zones that no test excludes, by their first ids."""
+    return set.intersection(*({zone.first for zone in zones if not test.excludes(zone)} for test, zones in told))
+
+
+def _is_worth(database: Database, test: ZoneTest, end: int) -> bool:
+    """Whether a few zones, from everywhere, show that a test excludes most of them."""
+    count = end // ZONE
+    places = sorted({number * count // _SAMPLE for number in range(_SAMPLE)})
+    zones = test.source.zones(database, tuple((place * ZONE, place * ZONE + ZONE) for place in places))
+    return 2 * sum(map(test.excludes, zones)) > len(zones)
 
 
 def few_ranges(firsts: Sequence[int], end: int) -> Ranges | None:

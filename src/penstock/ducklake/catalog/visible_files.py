@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -110,20 +110,27 @@ class FileScope:
     def _groups(self) -> list[FileGroup]:
         traits, parameters = self._traits()
         dialect = self.database.dialect
-        files = f"""(SELECT d.mapping_id AS mapping_id, d.file_size_bytes AS size, {traits}
+        files = f"""(SELECT d.mapping_id AS mapping_id, d.file_size_bytes AS size, {traits}{dialect.fence_column}
                      FROM ducklake_data_file d WHERE {self._shown()} {dialect.fence if dialect.sorts_groups else ""}
                     ) files"""
         given = [*parameters, *self._shown_parameters()]
         if dialect.sorts_groups:  # most tables have one kind of files, and to see that takes no sorting
-            sql = f"""SELECT min(kind), max(kind), count(*), sum(size), count(mapping_id), max(mapping_id)
-                      FROM (SELECT size, mapping_id, {_KIND} AS kind FROM {files}) kinds"""
-            [(least, greatest, count, size, mapped, mapping_id)] = self.database.query(sql, given)
-            if not count or (least == greatest and not mapped):
-                return [_group(mapping_id, least, count, size)] if count else []
+            some = self.database.query(f"SELECT mapping_id, {_KIND}, 1, size FROM {files} LIMIT 1", given)
+            alone = self._only_group(_group(*some[0])) if some else None
+            if not some or alone is not None:
+                return [alone] if alone is not None else []
         sql = f"""SELECT mapping_id, {_KIND}, count(*), sum(size) FROM {files}
                   GROUP BY mapping_id, foreign_file, partial, deleted, era, unknown
                   ORDER BY 1, foreign_file, partial, deleted, era, unknown"""
         return [_group(*row) for row in self.database.query(sql, given)]
+
+    def _only_group(self, group: FileGroup) -> FileGroup | None:
+        """A group with its numbers, if all files are of it."""
+        where, parameters = self._members(group)
+        sql = f"""SELECT count(*), sum(CASE WHEN {where} THEN 1 ELSE 0 END), sum(d.file_size_bytes)
+                  FROM ducklake_data_file d WHERE {self._shown()}"""
+        [(count, members, size)] = self.database.query(sql, [*parameters, *self._shown_parameters()])
+        return replace(group, file_count=count, size_in_bytes=int(size or 0)) if count == members else None
 
     def has_relative_files(self) -> bool:
         """Whether some file is found by the table's path."""
@@ -151,16 +158,16 @@ class FileScope:
             rows = self.database.query(
                 f"""SELECT d.data_file_id, d.path, d.path_is_relative, coalesce(d.file_size_bytes, 0), d.row_id_start,
                            d.begin_snapshot, d.encryption_key, {self._changed_in()}
-                    FROM ducklake_data_file d WHERE {self._shown(keep)} AND {where} AND {keep.sql}""",
-                [*self._shown_parameters(), *parameters, *keep.parameters],
+                    FROM ducklake_data_file d WHERE {self._shown(keep)} AND {keep.sql} AND {where}""",
+                [*self._shown_parameters(), *keep.parameters, *parameters],
             )
         return [DataFile(r[0], resolve(self.table_path, r[1], bool(r[2])), *r[3:]) for r in rows]
 
     def count(self, group: FileGroup, keep: Condition) -> int:
         """How many of a group's files a condition keeps."""
         where, parameters = self._members(group)
-        sql = f"SELECT count(*) FROM ducklake_data_file d WHERE {self._shown(keep)} AND {where} AND {keep.sql}"
-        count: int = self.database.value(sql, [*self._shown_parameters(), *parameters, *keep.parameters])
+        sql = f"SELECT count(*) FROM ducklake_data_file d WHERE {self._shown(keep)} AND {keep.sql} AND {where}"
+        count: int = self.database.value(sql, [*self._shown_parameters(), *keep.parameters, *parameters])
         return count
 
     def zones_left(self, group: FileGroup, prunings: Sequence[Pruning]) -> Ranges | None:
@@ -183,8 +190,8 @@ class FileScope:
         where, parameters = self._members(group)
         rows = self.database.query(
             f"""SELECT DISTINCT {zone_of("d.data_file_id")} FROM ducklake_data_file d
-                WHERE {self._shown()} AND {where} AND {keep.sql}""",
-            [*self._shown_parameters(), *parameters, *keep.parameters],
+                WHERE {self._shown()} AND {keep.sql} AND {where}""",
+            [*self._shown_parameters(), *keep.parameters, *parameters],
         )
         return few_ranges(sorted(row[0] for row in rows), self.next_file_id)
 
@@ -197,8 +204,8 @@ class FileScope:
     ) -> tuple[Any, ...]:
         """The one row of a query over the files `d` of a group that a condition keeps, which it is made of."""
         where, parameters = self._members(group)
-        sql = f"{self._shown(keep)} AND {where} AND {keep.sql}"
-        asked = query(Condition(sql, (*self._shown_parameters(), *parameters, *keep.parameters)))
+        sql = f"{self._shown(keep)} AND {keep.sql} AND {where}"
+        asked = query(Condition(sql, (*self._shown_parameters(), *keep.parameters, *parameters)))
         with self._still(group):
             return tuple(self.database.query(asked.sql, asked.parameters)[0])
 
