@@ -46,6 +46,11 @@ VALUES: dict[pa.DataType, list[Any]] = {
     pa.timestamp("us", "UTC"): [MOMENT.replace(tzinfo=dt.UTC), dt.datetime(2026, 3, 29, 1, 30, tzinfo=dt.UTC)],
     pa.string(): ["", "a", "'\"%$=/\\", "😀 of many bytes", "x" * 300, "\0"],
     pa.binary(): [b"", b"\0\xff", b"'", b"y" * 300],
+    pa.list_(pa.float32()): [[], [0.5] * 17, [math.nan, None, -0.0], [None]],
+    pa.list_(pa.string()): [["", None, "😀"], [], ["a"] * 100],
+    pa.list_(pa.bool_()): [[True, None, False] * 3, [], [None] * 9],
+    pa.list_(pa.decimal128(38, 2)): [[Decimal("9" * 36), None], []],
+    pa.list_(pa.timestamp("us", "UTC")): [[MOMENT.replace(tzinfo=dt.UTC), None]],
 }
 
 
@@ -150,6 +155,29 @@ def test_columns_that_files_do_not_have(spark: SparkSession, tmp_path: Path) -> 
 
 
 @pytest.mark.classic
+def test_wide_arrays(spark: SparkSession, tmp_path: Path) -> None:
+    """Of a few megabytes each, so that a piece has some of the rows that Spark has at once."""
+    rows = [None if row % 5 == 3 else [float(row)] * (row % 3 * 500_000) for row in range(40)]
+    even = [number % 2 == 0 for number in range(40)]
+    table = pa.table({"id": range(40), "v": pa.array(rows, pa.list_(pa.float64())), "b": even})
+    pq.write_table(table, tmp_path / "t.parquet")
+    packed = packed_columns(spark.read.parquet(str(tmp_path)))
+    assert packed is not None
+    assert max(row[0] for row in packed.frame.select(F.octet_length("rows")).collect()) < 2**26 + 2**20
+
+    def told_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            batch.validate(full=True)
+            shown = [None if v is None else f"{len(v)} {set(v)}" for v in batch.column(1).to_pylist()]
+            texts = pa.array(shown, pa.string())
+            yield pa.RecordBatch.from_pydict({"id": batch.column(0), "v": texts, "b": batch.column(2)})
+
+    found = map_in_workers(packed.frame, packed.unpacking(told_of), "id BIGINT, v STRING, b BOOLEAN").collect()
+    wanted = [(n, None if v is None else f"{len(v)} {set(v)}", n % 2 == 0) for n, v in enumerate(rows)]
+    assert sorted(map(tuple, found)) == wanted
+
+
+@pytest.mark.classic
 def test_few_tasks_and_none(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(100, numPartitions=10).write.parquet(str(tmp_path / "t"))
     frame = spark.read.parquet(str(tmp_path / "t"))
@@ -164,11 +192,13 @@ def test_few_tasks_and_none(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.classic
 def test_what_is_computed_goes_row_by_row(spark: SparkSession, tmp_path: Path) -> None:
-    spark.sql("SELECT id, array(id) AS a, named_struct('f', id) AS s FROM range(5)").write.parquet(str(tmp_path / "t"))
+    query = "SELECT id, array(array(id)) AS a, named_struct('f', id) AS s, map(id, id) AS m FROM range(5)"
+    spark.sql(query).write.parquet(str(tmp_path / "t"))
     frame = spark.read.parquet(str(tmp_path / "t"))
     longs = frame.select("id")
     computed = [
-        frame, frame.select("s.f"), longs.where("id > 1"), longs.selectExpr("id + 1 AS id"), longs.repartition(2),
+        frame.select("a"), frame.select("s"), frame.select("m"), frame.select("s.f"),
+            longs.where("id > 1"), longs.selectExpr("id + 1 AS id"), longs.repartition(2),
         longs.sort("id"), longs.limit(3), longs.distinct(), longs.join(longs, "id"),
         longs.observe(Observation(), F.count("*").alias("n")), spark.range(3), spark.createDataFrame([(1,)], "a INT"),
         longs.select(), longs.select("id", F.col("_metadata.file_name")).where("id = 1"),
@@ -252,7 +282,7 @@ def test_a_lake_takes_them(
         used.append(found is not None)
         return found
 
-    monkeypatch.setattr("penstock.spark.write_job.packed_columns", noted)
+    monkeypatch.setattr(module, "packed_columns", noted)
     spark.sql(
         """SELECT id, IF(id % 7 = 0, NULL, concat('n', id % 3)) AS name, CAST(id / 8 AS DECIMAL(12, 2)) AS price,
                   DATE'1969-12-30' + CAST(id % 5 AS INT) AS day, CAST(id AS DECIMAL(30, 3)) AS wide
@@ -272,5 +302,5 @@ def test_a_lake_takes_them(
 
 def test_types_are_those_of_spark() -> None:
     assert all(module._arrow_type(kind(), "UTC") is not None for kind in module._TYPES)
-    assert module._arrow_type(T.ArrayType(T.LongType()), "UTC") is None
+    assert module._arrow_type(T.ArrayType(T.StructType()), "UTC") is None
     assert module._arrow_type(T.TimestampType(), "Asia/Tokyo") == pa.timestamp("us", "Asia/Tokyo")

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
+from penstock.spark.arrow_transfer import run_in_batches
 from penstock.spark.connect.sessions import is_connect
 from penstock.spark.executor_classes import add_to_executors, is_isolated
+from penstock.spark.file_tasks import original_errors
 from penstock.spark.jvm import can_change_sessions, new_object, session_with
 
-_CLASSES = ("PackedColumns",)
+_CLASSES = ("ArrayElements", "ColumnBytes", "PackedColumns")
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _WORD = 8  # bytes
 _TOLD = 4  # numbers of a column
@@ -29,6 +32,7 @@ _TYPES: dict[type[T.DataType], pa.DataType] = {
 }  # fmt: skip
 
 Job = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,15 @@ class _Unpacking:
         return self.job(unpacked(piece.as_buffer(), self.schema) for batch in batches for piece in batch.column(0))
 
 
+def run_on_rows(frame: DataFrame, job: Job, attempt: Callable[[DataFrame, Job], _T]) -> _T:
+    """Run an attempt at a job on rows that Python gets as columns, or else in batches of few enough bytes."""
+    with original_errors():  # of what reads the rows, which Spark plans here
+        packed = packed_columns(frame)
+    if packed is not None:
+        return attempt(packed.frame, packed.unpacking(job))
+    return run_in_batches(frame, lambda rows: attempt(rows, job))
+
+
 def packed_columns(frame: DataFrame) -> PackedColumns | None:
     """The rows of a query, packed; None where Spark computes rows, or has values that are not packed."""
     spark = frame.sparkSession
@@ -71,24 +84,38 @@ def packed_columns(frame: DataFrame) -> PackedColumns | None:
 
 def unpacked(piece: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
     """The rows of a piece, whose bytes stay where they are."""
-    told = np.frombuffer(piece, np.int64, 1 + _TOLD * len(schema)).tolist()
-    rows, place = told[0], _WORD * len(told)
-    columns = []
-    for number, kind in enumerate(schema.types):
-        nulls, *sizes = told[1 + _TOLD * number : 1 + _TOLD * (number + 1)]
+    count = len(schema) + sum(map(pa.types.is_list, schema.types))
+    [rows], *told = np.split(np.frombuffer(piece, np.int64, 1 + _TOLD * count), range(1, 1 + _TOLD * count, _TOLD))
+    columns = iter(_columns(piece, (1 + _TOLD * count) * _WORD, [one.tolist() for one in told]))
+    arrays = [_array(kind, int(rows), columns) for kind in schema.types]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _columns(piece: pa.Buffer, place: int, told: Iterable[list[int]]) -> Iterator[tuple[int, list[pa.Buffer]]]:
+    """The NULLs of each column and its buffers: which values are there, where they end, and they themselves."""
+    for nulls, *sizes in told:
         buffers = []
         for size in sizes:
             buffers.append(piece.slice(place, size))
             place += -(-size // _WORD) * _WORD
-        present, ends, values = buffers
-        own = [present if nulls else None, *([ends] if ends.size else []), values]
-        columns.append(pa.Array.from_buffers(kind, rows, own, nulls))
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+        yield nulls, buffers
+
+
+def _array(kind: pa.DataType, rows: int, columns: Iterator[tuple[int, list[pa.Buffer]]]) -> pa.Array:
+    nulls, (present, ends, values) = next(columns)
+    own = [present if nulls else None, *([ends] if ends.size else []), values]
+    if not pa.types.is_list(kind):
+        return pa.Array.from_buffers(kind, rows, own, nulls)
+    count = int(np.frombuffer(ends, np.int32)[rows])
+    return pa.Array.from_buffers(kind, rows, own[:2], nulls, children=[_array(kind.value_type, count, columns)])
 
 
 def _arrow_type(kind: T.DataType, time_zone: str | None) -> pa.DataType | None:
     if isinstance(kind, T.TimestampType):
         return pa.timestamp("us", time_zone)
+    if isinstance(kind, T.ArrayType) and not isinstance(kind.elementType, T.ArrayType):
+        element = _arrow_type(kind.elementType, time_zone)
+        return None if element is None else pa.list_(pa.field("element", element, kind.containsNull))
     if isinstance(kind, T.DecimalType):
         return pa.decimal128(kind.precision, kind.scale)
     return _TYPES.get(type(kind))

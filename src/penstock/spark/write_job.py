@@ -17,14 +17,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from penstock.partitioning import Day, Hour, Month, Transform, Year
 from penstock.schema.statistics import WrittenFile
 from penstock.schema.types import Type
-from penstock.spark.arrow_transfer import MOST_VARIABLE_BYTES, Decimals, in_batches_of, run_in_batches, with_decimals
+from penstock.spark.arrow_transfer import MOST_VARIABLE_BYTES, Decimals, in_batches_of, with_decimals
 from penstock.spark.connect import plan_texts
 from penstock.spark.connect.sessions import is_connect
 from penstock.spark.cores import core_count
 from penstock.spark.file_tasks import file_writing_job, original_errors
 from penstock.spark.jvm import activate_session, query_execution
-from penstock.spark.packed_columns import packed_columns
-from penstock.spark.workers import Mapping, map_in_workers
+from penstock.spark.packed_columns import Job, run_on_rows
+from penstock.spark.workers import map_in_workers
 from penstock.storage.parquet import WritePlan, write_files
 from penstock.storage.parquet.partitions import sort_rows
 from penstock.storage.parquet.sort_expressions import SortExpressions
@@ -165,7 +165,7 @@ class Written:
 def run_write_job(frame: DataFrame, job: WriteJob) -> Written:
     """Let the tasks write the rows. When the job fails, the files of all its tasks are removed."""
 
-    def attempt(rows: DataFrame, write: Mapping = job) -> Written:
+    def attempt(rows: DataFrame, write: Job) -> Written:
         with file_writing_job(rows.sparkSession, job.plan.directory, job.plan.write_id) as files:
             results = map_in_workers(rows, write, _RESULT)
             if job.held_rows and not has_at_most(rows, 1):
@@ -174,9 +174,7 @@ def run_write_job(frame: DataFrame, job: WriteJob) -> Written:
             files.report(written.paths)
         return written
 
-    with original_errors():  # of what reads the rows, which plans here
-        packed = packed_columns(frame)
-    return run_in_batches(frame, attempt) if packed is None else attempt(packed.frame, packed.unpacking(job))
+    return run_on_rows(frame, job, attempt)
 
 
 def written_by_driver(job: WriteJob, rows: pa.Table) -> Written:

@@ -29,8 +29,9 @@ from penstock.lance.writing.write_journal import WrittenFragments, record_files,
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
 from penstock.spark.arrow_offsets import with_offsets
-from penstock.spark.arrow_transfer import in_batches_of, run_in_batches
+from penstock.spark.arrow_transfer import in_batches_of
 from penstock.spark.file_tasks import file_writing_job
+from penstock.spark.packed_columns import Job, run_on_rows
 from penstock.spark.workers import map_in_workers
 from penstock.spark.write_job import Distribution, distributed, grouping
 from penstock.storage.ended_tasks import check_task
@@ -180,15 +181,15 @@ def run_write_job(
     ]
     spread = distributed(frame, keys, _FRAGMENT_BYTES, distribution)
 
-    def attempt(rows: DataFrame) -> list[WrittenFragments]:
+    def attempt(rows: DataFrame, write: Job) -> list[WrittenFragments]:
         with (
             write_journal(job.store, job.writer_id) as written,
             file_writing_job(rows.sparkSession, None, job.writer_id),
         ):
-            written += [pickle.loads(row.written) for row in map_in_workers(rows, job, _RESULT).collect()]
+            written += [pickle.loads(row.written) for row in map_in_workers(rows, write, _RESULT).collect()]
         return written
 
-    return run_in_batches(spread, attempt)
+    return run_on_rows(spread, job, attempt)
 
 
 def _source_column(columns: Mapping[str, SparkColumn], path: Sequence[str]) -> SparkColumn:
