@@ -6,6 +6,7 @@ import json
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,13 +19,14 @@ from penstock.errors import InvalidError
 from penstock.lance.commits.column_notes import current_column_notes
 from penstock.lance.commits.recovery import dataset_to_extend
 from penstock.lance.format.array_conversion import convert_array, null_array
-from penstock.lance.format.dataset_store import DatasetStore
+from penstock.lance.format.dataset_store import DatasetStore, new_session
 from penstock.lance.format.definition import NamespaceDefinition
 from penstock.lance.format.field_ids import field_id
 from penstock.lance.format.leaf_columns import leaf_columns, new_leaf_schema
 from penstock.lance.format.leaves import Leaf, PartitionValues, leaf_object_id
 from penstock.lance.format.object_ids import leaf_directory
 from penstock.lance.format.partition_values import partition_texts
+from penstock.lance.writing.quick_texts import with_quick_texts
 from penstock.lance.writing.write_journal import WrittenFragments, record_files, write_journal
 from penstock.schema.columns import Column
 from penstock.schema.types import Type
@@ -40,6 +42,7 @@ from penstock.storage.parquet.partitions import split_by_partition
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset
+    from lance.lance import _Session as Session
 
 ROWS_PER_FILE = 1_048_576
 _ROWS_SPLIT_AT_ONCE = 65536
@@ -62,6 +65,11 @@ class FragmentWriteJob:
     leaves: Mapping[str, Leaf]
     writer_id: str
     rows_per_file: int = ROWS_PER_FILE
+
+    @cached_property
+    def _session(self) -> Session:
+        """What the new leaves of one task share: to make one for each takes as long as to write thousands of rows."""
+        return new_session()
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for written in self._written(in_batches_of(_ROWS_SPLIT_AT_ONCE, map(with_offsets, batches))):
@@ -121,7 +129,7 @@ class FragmentWriteJob:
         """Write the rows to files for a version of a leaf; without one, for a leaf that is new or gets all new rows."""
         from lance.fragment import write_fragments
 
-        def write(target: LanceDataset | str, mode: str) -> list[FragmentMetadata]:
+        def write(target: LanceDataset | str, mode: str, session: Session | None) -> list[FragmentMetadata]:
             return write_fragments(
                 rows,
                 target,
@@ -129,17 +137,18 @@ class FragmentWriteJob:
                 mode=mode,
                 max_rows_per_file=self.rows_per_file,
                 storage_options=dict(self.store.options) or None,
+                session=session,
             )
 
         if dataset is not None:
-            return write(dataset, "append")
-        uri = self.store.uri(location)
+            return write(dataset, "append", None)  # it has its own
+        uri, rows = self.store.uri(location), with_quick_texts(rows)
         try:
-            return write(uri, "create")
+            return write(uri, "create", self._session)
         except OSError as error:  # its rows are all replaced, or another task or writer has made it
             if "already exists" not in str(error):
                 raise
-        return write(uri, "overwrite")
+        return write(uri, "overwrite", self._session)
 
     def _with_namespace_columns(self, rows: pa.Table, leaf: str) -> pa.Table:
         """The rows for a leaf that has the namespace's columns, in its types."""
