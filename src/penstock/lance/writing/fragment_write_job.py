@@ -26,6 +26,7 @@ from penstock.lance.format.leaf_columns import leaf_columns, new_leaf_schema
 from penstock.lance.format.leaves import Leaf, PartitionValues, leaf_object_id
 from penstock.lance.format.object_ids import leaf_directory
 from penstock.lance.format.partition_values import partition_texts
+from penstock.lance.writing.fixed_vectors import with_fixed_vectors
 from penstock.lance.writing.quick_texts import with_quick_texts
 from penstock.lance.writing.write_journal import WrittenFragments, record_files, write_journal
 from penstock.schema.columns import Column
@@ -78,7 +79,7 @@ class FragmentWriteJob:
     def _written(self, batches: Iterable[pa.RecordBatch]) -> Iterator[WrittenFragments]:
         held: dict[PartitionValues, list[pa.RecordBatch]] = {}
         sizes: dict[PartitionValues, int] = {}
-        for batch in batches:
+        for batch in (with_fixed_vectors(one, self.definition.schema) for one in batches):
             for values, rows in split_by_partition(batch, self._partition_texts(batch)):
                 held.setdefault(values, []).append(rows)
                 sizes[values] = sizes.get(values, 0) + rows.nbytes
