@@ -47,7 +47,7 @@ def test_only_the_file_knows(spark: SparkSession, tmp_path: Path) -> None:
         str(tmp_path), "texts", "part int, name string", partitioned_by=["part"], spark=spark
     )
     rows = spark.range(6000).selectExpr("cast(id % 2 as int) AS part", "concat('name of ', id) AS name")
-    namespace.append(rows)
+    namespace.append(rows.coalesce(1))
     namespace.append(rows.limit(10))
     leaves = [path.parent for path in tmp_path.glob("*/_versions") if path.parent.name != "__manifest"]
     assert len(leaves) == 2
