@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 VERSIONS = ("4.1.4", "4.2.1")  # the newest of each release
 CORE = (
     "spark/test_session.py", "spark/test_arrow_transfer.py", "spark/test_packed_arrays.py",
+    "spark/test_packed_columns.py",
     "interop/test_types.py", "interop/test_geometry.py", "interop/test_variant.py", "interop/test_infinite_times.py",
     "interop/test_encryption.py", "interop/test_inlined_rows.py", "interop/test_evolution_rows.py",
     "interop/test_write_types.py", "interop/test_partitioned_tables.py", "interop/test_row_changes.py",
