@@ -155,6 +155,16 @@ def test_columns_that_files_do_not_have(spark: SparkSession, tmp_path: Path) -> 
 
 
 @pytest.mark.classic
+def test_vectors_of_others(spark: SparkSession, tmp_path: Path) -> None:
+    """Of ORC, whose vectors tell less than Spark's own."""
+    pq.write_table(hostile(130), tmp_path / "t.parquet")
+    spark.read.parquet(str(tmp_path / "t.parquet")).write.orc(str(tmp_path / "orc"))
+    frame = spark.read.orc(str(tmp_path / "orc"))
+    assert_same(frame)
+    assert_same(with_decimals_as_longs(frame)[0])
+
+
+@pytest.mark.classic
 def test_wide_arrays(spark: SparkSession, tmp_path: Path) -> None:
     """Of a few megabytes each, so that a piece has some of the rows that Spark has at once."""
     rows = [None if row % 5 == 3 else [float(row)] * (row % 3 * 500_000) for row in range(40)]
