@@ -267,6 +267,33 @@ def test_a_catalog_that_was_put_back_is_another_one(large: Catalog) -> None:
         assert large.kept(*number(0)) == [0, 5]
 
 
+def test_a_question_that_fails_leaves_nothing_for_a_catalog_that_is_put_back(
+    large: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large.append(40)
+    monkeypatch.setattr(file_zones, "_FEW_ZONES", 0)
+    both = [*number(50), ["<", ["column", "x"], ["literal", "double", "9.0"]]]
+    large.ranges(*both)  # from now on zones are found for both columns
+    zones, calls = ZoneSource.zones, iter((True, False))
+
+    def once(self: ZoneSource, *asked: Any) -> Any:
+        if next(calls):
+            return zones(self, *asked)
+        raise InterruptedError
+
+    monkeypatch.setattr(ZoneSource, "zones", once)
+    with pytest.raises(InterruptedError):
+        large.ranges(*both)
+    monkeypatch.setattr(ZoneSource, "zones", zones)
+    large.database.execute("UPDATE ducklake_snapshot SET snapshot_time = '2020-01-01 00:00:00+00'")
+    large.database.execute(
+        """UPDATE ducklake_file_column_stats SET min_value = '500', max_value = '500'
+           WHERE column_id = 1 AND data_file_id = 30"""
+    )
+    for _ in range(3):
+        assert large.kept(*number(500)) == [30]
+
+
 def test_a_question_from_before_says_nothing_of_a_catalog_that_was_put_back(large: Catalog) -> None:
     large.append(20)
     old = large.planner()

@@ -59,6 +59,19 @@ def test_kinds_of_files_are_told_apart(catalog: Catalog) -> None:
             assert set(groups) == made
 
 
+def test_a_delete_file_of_no_file_hides_none(sqlite_catalog: Catalog) -> None:
+    with sqlite_catalog.build() as reference:
+        reference.execute("CREATE TABLE t (i BIGINT)")
+    with closing(open_catalog(sqlite_catalog.uri, AttachOptions()).database) as database:
+        columns = ("data_file_id", "table_id", "begin_snapshot", "path_is_relative", "file_size_bytes", "path")
+        database.insert("ducklake_data_file", columns, [(number, 1, 1, True, 10, f"{number}") for number in range(2)])
+        told = ("delete_file_id", "table_id", "begin_snapshot", "data_file_id", "path", "path_is_relative", "format")
+        database.insert("ducklake_delete_file", told, [(77, 1, 1, None, "x", True, "parquet")])
+        scope = FileScope(database, 1, "", At(1), 1, 100)
+        [group] = scope.groups()
+        assert group.file_count == len(scope.data_files(group)) == 2
+
+
 def test_a_catalog_that_was_put_back_is_not_read_as_before(sqlite_catalog: Catalog, tmp_path: Path) -> None:
     """A DataFrame is made for the kinds of files that there were: another history may have others."""
     backup, rows = tmp_path / "backup.sqlite", "INSERT INTO t SELECT i FROM range(30) r(i)"

@@ -174,10 +174,10 @@ class FileZones:
                 self._moment, self._known = None, {}
             if not has_snapshot(database, moment):
                 return None
+            if self._moment is None or moment.snapshot > self._moment.snapshot:
+                self._moment = moment  # first: a question that fails may have found some zones
             end = next_file_id - next_file_id % ZONE
             told = self._told(database, tests, end)
-            if told and (self._moment is None or moment.snapshot > self._moment.snapshot):
-                self._moment = moment
             return few_ranges(sorted(_left(told)), end) if told else None
 
     def _told(self, database: Database, tests: Sequence[ZoneTest], end: int) -> list[tuple[ZoneTest, list[Zone]]]:

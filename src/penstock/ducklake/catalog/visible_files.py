@@ -376,8 +376,9 @@ class FileScope:
         return f"CASE {whens} ELSE {len(self.eras)} END" if whens else "0"
 
     def _deleted(self) -> tuple[str, list[Any]]:
-        shown = f"SELECT data_file_id FROM ducklake_delete_file x WHERE x.table_id = ? AND {self._applied('x')}"
-        sql = f"d.data_file_id IN ({shown})"
+        # NULL in the list would make it unknown of each other file whether it is there.
+        shown = f"x.table_id = ? AND {self._applied('x')} AND data_file_id IS NOT NULL"
+        sql = f"d.data_file_id IN (SELECT data_file_id FROM ducklake_delete_file x WHERE {shown})"
         parameters = [self.table_id]
         if self.inlined_deletes is None:
             return sql, parameters
