@@ -136,7 +136,7 @@ def test_digits_of_decimals(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.classic
 def test_columns_that_files_do_not_have(spark: SparkSession, tmp_path: Path) -> None:
-    """Values of directories, one of them NULL, columns that came later, and rows in memory."""
+    """Values of directories, one of them NULL, and columns that came later."""
     rows = "SELECT id, id % 2 AS even, IF(id % 3 = 0, NULL, concat('p', id % 3)) AS part FROM range(40)"
     spark.sql(rows).write.partitionBy("part", "even").parquet(str(tmp_path / "t"))
     spark.sql("SELECT 7L AS id, 'more' AS more, 1.5D AS number").write.parquet(str(tmp_path / "t/part=p1/even=1/x"))
@@ -147,11 +147,6 @@ def test_columns_that_files_do_not_have(spark: SparkSession, tmp_path: Path) -> 
     twice = frame.union(frame)
     if packed_columns(twice) is not None:  # Spark 4.3 has columns of a union too
         assert_same(twice)
-    kept = frame.cache()
-    try:
-        assert_same(kept)
-    finally:
-        kept.unpersist()
 
 
 @pytest.mark.classic
@@ -173,7 +168,7 @@ def test_wide_arrays(spark: SparkSession, tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "t.parquet")
     packed = packed_columns(spark.read.parquet(str(tmp_path)))
     assert packed is not None
-    assert max(row[0] for row in packed.frame.select(F.octet_length("rows")).collect()) < 2**26 + 2**20
+    assert max(row[0] for row in packed.frame.select(F.octet_length("rows")).collect()) < 2**24 + 2**20
 
     def told_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -229,7 +224,7 @@ def test_pieces_are_of_few_bytes(spark: SparkSession, tmp_path: Path) -> None:
     packed = packed_columns(spark.read.parquet(str(tmp_path)))
     assert packed is not None
     sizes = [row.size for row in packed.frame.select(F.octet_length("rows").alias("size")).collect()]
-    assert max(sizes) < 2**26 + 2**20
+    assert max(sizes) < 2**24 + 2**20
     assert len(sizes) >= 5
 
     def told(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from penstock.ducklake.catalog import objects
 from penstock.ducklake.catalog.objects import same_name
 from penstock.ducklake.catalog.remembered_answers import Moment, RememberedAnswers
 from penstock.ducklake.lake import DuckLake
@@ -200,7 +201,12 @@ class Views:
 
     def _found(self, schema: str, name: str, moment: Moment | None = None) -> View | None:
         """The view of a name; when the catalog is at a moment, of the views that it has there."""
-        views = self._lake.views
+        attachment = self._lake._attachment
+
+        def views() -> list[View]:
+            shown = attachment.shown(None if moment is None else moment.snapshot)
+            return objects.views(shown.database, shown.at, shown.data_path)
+
         found = views() if moment is None else self._views.answer("views", moment, views, lambda _: True)
         return next((view for view in found if same_name(view.schema, schema) and same_name(view.name, name)), None)
 

@@ -25,7 +25,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 /** The values of a column that are gathered, in the form of Arrow's; what a NULL's are, nobody looks at. */
 abstract class ColumnBytes {
   private static final int BASE = Platform.BYTE_ARRAY_OFFSET;
-  private static final int USUAL_ROWS = 32768;
+  private static final int LARGE = 4194304; // bytes, of what is not kept for the next values
 
   byte[] values = new byte[64];
   int used;
@@ -68,8 +68,8 @@ abstract class ColumnBytes {
   abstract void fill(ColumnVector vector, int from, int count, boolean some, int most);
 
   private static byte[] all(int rows) {
-    byte[] bits = new byte[USUAL_ROWS / 8];
-    java.util.Arrays.fill(bits, 0, (rows + 7) / 8, (byte) -1);
+    byte[] bits = new byte[(rows + 7) / 8];
+    java.util.Arrays.fill(bits, (byte) -1);
     return bits;
   }
 
@@ -104,6 +104,7 @@ abstract class ColumnBytes {
     System.arraycopy(offsets(), 0, target, place + words(bits), places);
     System.arraycopy(values, 0, target, place + words(bits) + words(places), used);
     int end = place + words(bits) + words(places) + words(used);
+    if (values.length > LARGE) values = new byte[64];
     present = null;
     nulls = used = 0;
     return end;
@@ -267,7 +268,7 @@ abstract class ColumnBytes {
 
   /** Values of any length, and where each ends. */
   private abstract static class Variable extends ColumnBytes {
-    private byte[] ends = new byte[4 * (USUAL_ROWS + 1)];
+    private byte[] ends = new byte[4];
 
     int width() { return 0; }
     int sizeOfOffsets(int rows) { return 4 * (rows + 1); }

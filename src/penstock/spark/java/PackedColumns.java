@@ -37,7 +37,7 @@ import scala.collection.immutable.Seq;
 public class PackedColumns implements FlatMapFunction, Serializable {
   private static final int ENOUGH_ROWS = 32768; // in one piece: with few, Arrow's writer of Parquet takes longer
   private static final int ENOUGH_BYTES = 8388608;
-  private static final int MOST_BYTES = 67108864; // but for a single row
+  private static final int MOST_BYTES = 16777216; // but for a single row: a piece is in memory several times
   private static final int BASE = Platform.BYTE_ARRAY_OFFSET;
 
   private int[] places; // of the columns, in the batches
@@ -122,6 +122,7 @@ public class PackedColumns implements FlatMapFunction, Serializable {
     private ColumnarBatch batch; // and where its next row is
     private int next;
     private int rows;
+    private int fitting = Integer.MAX_VALUE; // rows that were not too many of those before
 
     Pieces(Iterator batches, PackedColumns packing) {
       this.batches = batches;
@@ -135,11 +136,14 @@ public class PackedColumns implements FlatMapFunction, Serializable {
 
     /** Whether there is a row that is not gathered yet. */
     private boolean finds() {
-      while ((batch == null || next == batch.numRows()) && batches.hasNext()) {
+      while (batch == null || next == batch.numRows()) {
+        if (batch != null) batch.closeIfFreeable(); // as Spark does where it makes rows
+        batch = null;
+        if (!batches.hasNext()) return false;
         batch = (ColumnarBatch) batches.next();
         next = 0;
       }
-      return batch != null && next < batch.numRows();
+      return true;
     }
 
     public boolean hasNext() { return finds(); }
@@ -147,8 +151,11 @@ public class PackedColumns implements FlatMapFunction, Serializable {
     public Object next() {
       if (!finds()) throw new NoSuchElementException();
       while (rows < ENOUGH_ROWS && bytes() < ENOUGH_BYTES && finds()) {
-        int count = batch.numRows() - next;
-        while (!added(count)) count = (count + 1) / 2;
+        int asked = (int) Math.min(batch.numRows() - next, 2L * fitting), count = asked;
+        while (count > 0 && !added(count)) count /= 2;
+        if (count == 0 && rows == 0) throw new UnsupportedOperationException("a value of more than 2 GB cannot be written");
+        if (count == 0) break;
+        if (count < asked || count > fitting) fitting = count;
         next += count;
         rows += count;
       }
@@ -165,10 +172,13 @@ public class PackedColumns implements FlatMapFunction, Serializable {
 
     /** Adds some rows; or none, if they are too wide for all of them to go into this piece. */
     private boolean added(int count) {
+      long sum = bytes();
       for (int i = 0; i < columns.length; i++) {
         columns[i].mark(rows);
+        sum -= columns[i].bytes();
         columns[i].add(batch.column(places[i]), next, count, count > 1 ? MOST_BYTES : Integer.MAX_VALUE);
-        boolean tooWide = columns[i].used < 0 || count > 1 && bytes() > MOST_BYTES;
+        sum += columns[i].bytes();
+        boolean tooWide = columns[i].used < 0 || count > 1 && sum > MOST_BYTES;
         if (!tooWide) continue;
         for (int j = 0; j <= i; j++) columns[j].reset();
         return false;
