@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +25,7 @@ from penstock.spark.parquet_options import ROW_INDEX
 from penstock.spark.relation import parquet_rows
 from penstock.storage.deletion_vectors import decode_deletion_vector, encode_deletion_vector
 from support import effort
+from support.session_settings import configured
 
 SCHEMA = StructType().add("id", LongType()).add(ROW_INDEX, LongType())
 LAST = 3
@@ -91,18 +91,6 @@ def numbers(path: Path, count: int, group: int = 1000, page: int = 1000) -> Path
         table, path, row_group_size=group, max_rows_per_page=page, write_page_index=True, use_dictionary=False
     )
     return path
-
-
-@contextmanager
-def configured(spark: SparkSession, chosen: dict[str, str]) -> Iterator[None]:
-    before = {name: spark.conf.get(name) for name in chosen}
-    try:
-        for name, value in chosen.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, str(value))
 
 
 @settings(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from penstock.spark.workers import map_in_workers
 from support.catalogs import Catalog
 from support.effort import tries
 from support.reference import Reference
+from support.session_settings import configured
 from support.writing import attached
 
 DAY, MOMENT = dt.date(1969, 12, 31), dt.datetime(1583, 1, 1, 0, 0, 0, 1)
@@ -82,18 +82,6 @@ def assert_same(frame: DataFrame) -> None:
     assert in_order(found) == in_order(wanted)
 
 
-@contextmanager
-def changed(spark: SparkSession, setting: Mapping[str, str]) -> Iterator[None]:
-    before = {name: spark.conf.get(name) for name in setting}
-    try:
-        for name, value in setting.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, str(value))
-
-
 def hostile(rows: int, shift: int = 0) -> pa.Table:
     """A column of each type with its values, and beside it one with NULLs; and one that is NULL throughout."""
     columns: dict[str, pa.Array] = {"id": pa.array(range(shift, shift + rows), pa.int64())}
@@ -115,11 +103,11 @@ def test_every_type(spark: SparkSession, tmp_path: Path, dictionary: bool) -> No
     assert_same(frame)
     assert_same(frame.select("n3", F.col("id").alias("b"), "id", "c14"))
     for zone in ("Asia/Kathmandu", "America/New_York"):
-        with changed(spark, {"spark.sql.session.timeZone": zone}):
+        with configured(spark, {"spark.sql.session.timeZone": zone}):
             assert_same(frame)
-    with changed(spark, {"spark.sql.parquet.columnarReaderBatchSize": "7"}):
+    with configured(spark, {"spark.sql.parquet.columnarReaderBatchSize": "7"}):
         assert_same(spark.read.parquet(str(tmp_path)))
-    with changed(spark, {"spark.sql.columnVector.offheap.enabled": "true"}):
+    with configured(spark, {"spark.sql.columnVector.offheap.enabled": "true"}):
         assert_same(spark.read.parquet(str(tmp_path)))
 
 
@@ -211,7 +199,7 @@ def test_what_is_computed_goes_row_by_row(spark: SparkSession, tmp_path: Path) -
     ]  # fmt: skip
     for rows in computed:
         assert packed_columns(rows) is None, rows
-    with changed(spark, {"spark.sql.parquet.enableVectorizedReader": "false"}):
+    with configured(spark, {"spark.sql.parquet.enableVectorizedReader": "false"}):
         assert packed_columns(spark.read.parquet(str(tmp_path / "t")).select("id")) is None
 
 
@@ -270,7 +258,7 @@ def test_any_rows(
     pq.write_table(
         pa.table(made), place / "t.parquet", row_group_size=group, use_dictionary=dictionary, data_page_size=page
     )
-    with changed(spark, {"spark.sql.parquet.columnarReaderBatchSize": batch}):
+    with configured(spark, {"spark.sql.parquet.columnarReaderBatchSize": batch}):
         assert_same(spark.read.parquet(str(place)))
 
 

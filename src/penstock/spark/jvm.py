@@ -128,15 +128,10 @@ def activate_session(spark: SparkSession) -> None:
 
 def in_session_with(frame: DataFrame, settings: Mapping[str, str]) -> DataFrame:
     """Move a query to a session of its own, with a few settings of its own: they change for no one else."""
-    return _in_session(frame, session_with(frame.sparkSession, settings))
-
-
-def session_with(spark: SparkSession, settings: Mapping[str, str]) -> Any:
-    """A session (in the JVM) for one query, as another one with a few settings of its own."""
-    own: Any = spark._jsparkSession.cloneSession()
+    own = frame.sparkSession._jsparkSession.cloneSession()
     for key, value in {**settings, _OWN_SESSION: "true"}.items():
         own.conf().set(key, value)
-    return own
+    return _in_session(frame, own)
 
 
 def own_session(frame: DataFrame) -> Any | None:

@@ -16,20 +16,21 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
 from penstock.spark.arrow_transfer import run_in_batches
-from penstock.spark.connect.sessions import is_connect
-from penstock.spark.executor_classes import add_to_executors, is_isolated
+from penstock.spark.executor_classes import add_to_executors
 from penstock.spark.file_tasks import original_errors
-from penstock.spark.jvm import can_change_sessions, new_object, session_with
+from penstock.spark.jvm import in_session_with, new_object
+from penstock.spark.packed_arrays import takes_packed
+from penstock.spark.releases import arrow_type_of
+from penstock.spark.versions import session_time_zone
 
 _CLASSES = ("ArrayElements", "ColumnBytes", "PackedColumns")
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _WORD = 8  # bytes
 _TOLD = 4  # numbers of a column
-_TYPES: dict[type[T.DataType], pa.DataType] = {
-    T.BooleanType: pa.bool_(), T.ByteType: pa.int8(), T.ShortType: pa.int16(), T.IntegerType: pa.int32(),
-    T.LongType: pa.int64(), T.FloatType: pa.float32(), T.DoubleType: pa.float64(), T.DateType: pa.date32(),
-    T.TimestampNTZType: pa.timestamp("us"), T.StringType: pa.string(), T.BinaryType: pa.binary(),
-}  # fmt: skip
+_TYPES = frozenset((
+    T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType,
+    T.DateType, T.TimestampNTZType, T.StringType, T.BinaryType,
+))  # fmt: skip
 
 Job = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _T = TypeVar("_T")
@@ -68,18 +69,18 @@ def run_on_rows(frame: DataFrame, job: Job, attempt: Callable[[DataFrame, Job], 
 def packed_columns(frame: DataFrame) -> PackedColumns | None:
     """The rows of a query, packed; None where Spark computes rows, or has values that are not packed."""
     spark = frame.sparkSession
-    if is_connect(spark) or is_isolated(spark):
+    if not takes_packed(spark):
         return None
-    types = [_arrow_type(field.dataType, spark.conf.get("spark.sql.session.timeZone")) for field in frame.schema]
-    if not types or None in types or not can_change_sessions(frame):
+    time_zone = session_time_zone(spark)
+    types = [_arrow_type(field.dataType, time_zone) for field in frame.schema]
+    if not types or None in types:
         return None
     add_to_executors(spark, *_CLASSES)
-    packing = new_object(spark, "penstock.PackedColumns", _CLASSES)
-    rows = packing.of(frame._jdf, session_with(spark, {_BATCH_ROWS: "1"}))
+    rows = new_object(spark, "penstock.PackedColumns", _CLASSES).of(frame._jdf)
     if rows is None:
         return None
     named = [pa.field(name, kind) for name, kind in zip(frame.columns, types, strict=True)]
-    return PackedColumns(DataFrame(rows, spark), pa.schema(named))
+    return PackedColumns(in_session_with(DataFrame(rows, spark), {_BATCH_ROWS: "1"}), pa.schema(named))
 
 
 def unpacked(piece: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
@@ -110,12 +111,10 @@ def _array(kind: pa.DataType, rows: int, columns: Iterator[tuple[int, list[pa.Bu
     return pa.Array.from_buffers(kind, rows, own[:2], nulls, children=[_array(kind.value_type, count, columns)])
 
 
-def _arrow_type(kind: T.DataType, time_zone: str | None) -> pa.DataType | None:
+def _arrow_type(kind: T.DataType, time_zone: str) -> pa.DataType | None:
     if isinstance(kind, T.TimestampType):
         return pa.timestamp("us", time_zone)
     if isinstance(kind, T.ArrayType) and not isinstance(kind.elementType, T.ArrayType):
         element = _arrow_type(kind.elementType, time_zone)
         return None if element is None else pa.list_(pa.field("element", element, kind.containsNull))
-    if isinstance(kind, T.DecimalType):
-        return pa.decimal128(kind.precision, kind.scale)
-    return _TYPES.get(type(kind))
+    return arrow_type_of(kind) if type(kind) in _TYPES else None

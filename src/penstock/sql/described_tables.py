@@ -22,6 +22,7 @@ from penstock.errors import UnsupportedError
 from penstock.partitioning import PartitionSpec, directory_names
 from penstock.schema.columns import Column
 from penstock.spark.expressions import spark_quoted
+from penstock.spark.schemas import DEFAULT
 from penstock.spark.versions import session_time_zone
 from penstock.sql.column_texts import string_literal, type_text
 
@@ -33,7 +34,6 @@ COMMENT = "comment"
 # DuckLake's transforms by Spark's names of them.
 CALENDAR = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
 _BY_CALENDAR = {ours: spark for spark, ours in CALENDAR.items()}
-_CURRENT_DEFAULT = "CURRENT_DEFAULT"  # as Spark has it
 _TRANSFORM = re.compile(r"(\w+)(?:\((\d+)\))?")
 
 
@@ -62,7 +62,7 @@ def described(attachment: Attachment, shown: Shown, info: TableInfo, handle: Map
 
 def is_lasting(description: str | None) -> bool:
     """Whether a description depends on nothing but the catalog: defaults are written for the session's time zone."""
-    return description is None or _CURRENT_DEFAULT not in description
+    return description is None or DEFAULT not in description
 
 
 def _field(field: T.StructField, column: Column, comment: str | None, zone: str) -> T.StructField:
@@ -70,7 +70,7 @@ def _field(field: T.StructField, column: Column, comment: str | None, zone: str)
     metadata: dict[str, str] = {} if comment is None else {COMMENT: comment}
     if has_default(column):
         sql = _default(column, field.dataType, zone)
-        metadata |= {_CURRENT_DEFAULT: sql, "EXISTS_DEFAULT": f"CAST(NULL AS {type_text(field.dataType)})"}
+        metadata |= {DEFAULT: sql, "EXISTS_DEFAULT": f"CAST(NULL AS {type_text(field.dataType)})"}
     return T.StructField(field.name, _plain(field.dataType), column.nulls_allowed, metadata)
 
 

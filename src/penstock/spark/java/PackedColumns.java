@@ -16,7 +16,6 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.UnscaledValue;
 import org.apache.spark.sql.classic.Dataset;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.CoalesceExec;
 import org.apache.spark.sql.execution.ColumnarToRowExec;
 import org.apache.spark.sql.execution.InputAdapter;
@@ -44,8 +43,8 @@ public class PackedColumns implements FlatMapFunction, Serializable {
   private DataType[] types; // there
   private boolean[] digits; // whether a decimal goes as the long of its digits
 
-  /** The rows of a query in a session, a binary value for many of them; null where its plan has no columns to give. */
-  public Dataset of(Dataset rows, SparkSession session) {
+  /** The rows of a query, a binary value for many of them; null where its plan has no columns to give. */
+  public Dataset of(Dataset rows) {
     SparkPlan plan = rows.queryExecution().executedPlan();
     Seq output = plan.output();
     ExprId[] wanted = new ExprId[output.size()];
@@ -68,7 +67,8 @@ public class PackedColumns implements FlatMapFunction, Serializable {
     if (!packing.take(wanted, source.output())) return null;
     JavaRDD packed = ((RDD) source.executeColumnar()).toJavaRDD().mapPartitions(packing);
     if (tasks > 0) packed = packed.coalesce(tasks);
-    return session.internalCreateDataFrame(packed.rdd(), new StructType().add("rows", DataTypes.BinaryType, false), false);
+    StructType schema = new StructType().add("rows", DataTypes.BinaryType, false);
+    return rows.sparkSession().internalCreateDataFrame(packed.rdd(), schema, false);
   }
 
   /** Goes from the columns of a projection to those below it; false where one is computed. */
