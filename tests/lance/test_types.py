@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import penstock.lance
 from support.lance_judges import by_pylance
@@ -85,6 +85,32 @@ def test_a_vector_of_another_length_is_refused(spark: SparkSession, tmp_path: Pa
         namespace.append(spark.sql("SELECT 1 AS k, array(1.0F) AS v"))
     namespace.append(spark.sql("SELECT 1 AS k, array(1.0F, 2.0F) AS v UNION ALL SELECT 1, null"))
     assert sorted(namespace.read().collect(), key=repr) == [(1, None), (1, [1.0, 2.0])]
+
+
+@pytest.mark.parametrize("columnar", [True, False])
+def test_vectors_of_many_rows_of_which_one_is_null(spark: SparkSession, tmp_path: Path, columnar: bool) -> None:
+    schema = pa.schema([("id", pa.int64()), ("k", pa.int32()), ("v", pa.list_(pa.float32(), 2))])
+    namespace = penstock.lance.create(str(tmp_path / "n"), "n", schema, partitioned_by=["k"], spark=spark)
+    many = 80_000  # more than a task joins to one batch
+
+    def rows(odd_id: int, odd: str) -> DataFrame:
+        made = spark.range(0, many, 1, 1).selectExpr(
+            "id", "cast(id % 2 AS int) AS k", f"if(id = {odd_id}, {odd}, array(float(id), 2F)) AS v"
+        )
+        if not columnar:
+            return made
+        made.write.mode("overwrite").parquet(str(tmp_path / "rows"))
+        return spark.read.parquet(str(tmp_path / "rows")).coalesce(1)
+
+    for odd_id in (0, many - 1):
+        namespace.overwrite(rows(odd_id, "NULL"))
+        with pytest.raises(penstock.InvalidError, match=r"(?s)column v of leaf n\$k=\d: the value \[1.0\]"):
+            namespace.append(rows(odd_id, "array(1F)"))
+        namespace.append(rows(odd_id, "NULL"))
+        assert namespace.read().where("v IS NULL").select("id").collect() == [(odd_id,)] * 2
+        assert namespace.read().where("v[0] = id AND v[1] = 2").count() == 2 * (many - 1)
+    namespace.compact()
+    assert namespace.read().where("v[0] = id AND v[1] = 2").count() == 2 * (many - 1)
 
 
 def test_hostile_column_names(spark: SparkSession, tmp_path: Path) -> None:

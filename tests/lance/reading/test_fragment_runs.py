@@ -1,4 +1,4 @@
-"""Small fragments are read together: each once and in order, and no scanner reads too many."""
+"""Small fragments are read together: each once and in order, and no scanner reads too many, or any of unknown size."""
 
 from __future__ import annotations
 
@@ -21,5 +21,6 @@ def test_every_fragment_is_read_once_and_in_order(sizes: list[int]) -> None:
         assert run.first_file == f"{run.numbers[0]}.lance"
         assert run.size == sum(sizes[number] for number in run.numbers)
         assert len(run.numbers) == 1 or (run.size <= 4 * MEGABYTE and len(run.numbers) <= 32)
+        assert len(run.numbers) == 1 or all(sizes[number] for number in run.numbers)
     for run, after in pairwise(runs):
         assert not run.takes(FragmentRun(after.numbers[:1], "", sizes[after.numbers[0]]))

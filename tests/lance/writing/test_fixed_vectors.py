@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.lance.writing.fixed_vectors import with_fixed_vectors
+from penstock.lance.writing.fixed_vectors import joined, with_fixed_vectors
 
 LIST, VECTOR = pa.list_(pa.float32()), pa.list_(pa.float32(), 2)
 SCHEMA = pa.schema([("id", pa.int64()), ("v", VECTOR)])
@@ -44,3 +44,20 @@ def test_so_do_columns_of_another_type_or_with_no_null_in_them() -> None:
     strict = pa.list_(pa.field("item", pa.float32(), nullable=False), 2)
     for kind in (strict, pa.list_(pa.float32()), pa.list_(pa.float32(), 0)):
         assert with_fixed_vectors(given, pa.schema([("id", pa.int64()), ("v", kind)])) is given
+
+
+@pytest.mark.parametrize("odd", [[None], [[1.0, 2.0], None], [[3.0]], [[]]])
+@pytest.mark.parametrize("nullable", [True, False])
+def test_batches_with_and_without_a_length_are_joined(odd: list[Any], nullable: bool) -> None:
+    lists = pa.list_(pa.field("element", pa.float32(), nullable))
+    shape = pa.schema([pa.field("a", pa.int64(), nullable), ("b", lists)])
+    even = [[1.0, 2.0], [3.0, 4.0]]
+    for order in ([even, odd], [odd, even], [even, odd, even]):
+        given = [batch_of(values, lists).cast(shape) for values in order]
+        batches = [with_fixed_vectors(one, SCHEMA) for one in given]
+        assert len({str(batch.column(1).type) for batch in batches}) == 2
+        found = joined(batches)
+        assert found["b"].to_pylist() == [value for values in order for value in values]
+        assert found["a"].to_pylist() == [n for values in order for n in range(len(values))]
+        assert found.schema.field("a") == shape.field("a")
+    assert joined([with_fixed_vectors(batch_of(even), SCHEMA)] * 2)["b"].type == VECTOR

@@ -19,18 +19,19 @@ class FragmentRun:
 
     numbers: tuple[int, ...]
     first_file: str
-    size: int
+    size: int  # in bytes; 0 where Lance does not know it: such a fragment stays alone
 
     @classmethod
     def of(cls, fragment: LanceFragment) -> FragmentRun:
         """The run of one fragment."""
         files = fragment.metadata.files
-        return cls((fragment.fragment_id,), files[0].path, sum(file.file_size_bytes or 0 for file in files))
+        sizes = [file.file_size_bytes or 0 for file in files]
+        return cls((fragment.fragment_id,), files[0].path, sum(sizes) if all(sizes) else 0)
 
     def takes(self, other: FragmentRun) -> bool:
         """Whether there is room for another run's fragments."""
         few = len(self.numbers) + len(other.numbers) <= _MOST_FRAGMENTS
-        return few and self.size + other.size <= _MOST_BYTES
+        return few and 0 not in (self.size, other.size) and self.size + other.size <= _MOST_BYTES
 
     def joined(self, other: FragmentRun) -> FragmentRun:
         """Both runs in one."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
@@ -16,7 +18,14 @@ def with_fixed_vectors(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBat
     columns = [_fixed(array, item.type) for array, item in zip(given, schema, strict=True)]
     if all(one is other for one, other in zip(columns, given, strict=True)):
         return batch
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    fields = [item.with_type(array.type) for item, array in zip(batch.schema, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def joined(batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    """The rows of batches in one piece; lists that have a length in some of them only have none there."""
+    tables = [pa.Table.from_batches([batch]) for batch in batches]
+    return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
 
 
 def _fixed(array: pa.Array, target: pa.DataType) -> pa.Array:

@@ -26,7 +26,7 @@ from penstock.lance.format.leaf_columns import leaf_columns, new_leaf_schema
 from penstock.lance.format.leaves import Leaf, PartitionValues, leaf_object_id
 from penstock.lance.format.object_ids import leaf_directory
 from penstock.lance.format.partition_values import partition_texts
-from penstock.lance.writing.fixed_vectors import with_fixed_vectors
+from penstock.lance.writing.fixed_vectors import joined, with_fixed_vectors
 from penstock.lance.writing.quick_texts import with_quick_texts
 from penstock.lance.writing.write_journal import WrittenFragments, record_files, write_journal
 from penstock.schema.columns import Column
@@ -98,7 +98,7 @@ class FragmentWriteJob:
         leaf = leaf_object_id(self.name, self.definition.fields, values)
         target = self.leaves.get(leaf)
         location = leaf_directory(leaf) if target is None else target.location
-        rows = pa.Table.from_batches(batches).combine_chunks()  # to convert many small pieces takes longer
+        rows = joined(batches)  # to convert many small pieces takes longer
         dataset, table = self._with_leaf_columns(rows, leaf, target)
         fragments = self._fragments(_with_aligned_decimals(table), location, dataset)
         self._record([f"{location}/data/{file.path}" for fragment in fragments for file in fragment.files])
