@@ -21,6 +21,7 @@ from penstock.sql.duckdb_dialect.syntax import duckdb_literal
 from penstock.sql.duckdb_dialect.translation import translated_expression
 from penstock.sql.duckdb_queries import LakeObjects, translated_frame
 from penstock.sql.sessions import session_in_lake
+from penstock.sql.used_definitions import UsedDefinitions
 from penstock.storage.duckdb_sql import duckdb_quoted, duckdb_type, text_literal
 
 _ARGUMENT = "_penstock_argument_"  # as in the Java class LakeMacros
@@ -30,8 +31,8 @@ _CONSTANTS = (T.NumericType, T.StringType, T.BooleanType)
 class Macros:
     """Questions of LakeMacros, and of TableFunctions."""
 
-    def __init__(self, lake: DuckLake, lake_id: str) -> None:
-        self._lake, self._id = lake, lake_id
+    def __init__(self, lake: DuckLake, lake_id: str, used: UsedDefinitions) -> None:
+        self._lake, self._id, self._used = lake, lake_id, used
 
     def is_macro(self, path: Any, qualified: bool) -> bool:
         """Whether a name is a scalar macro's. One that says it is the lake's has to be."""
@@ -40,6 +41,11 @@ class Macros:
         if qualified and not found:
             raise InvalidError(f"the lake has no macro {'.'.join(names)}; functions of Spark's have no catalog's name")
         return found
+
+    def macro_note(self, path: Any, kind: str) -> str | None:
+        """What to note of a macro for when a query runs; None where there is none."""
+        found = self._find(items_of(path), kind)
+        return None if found is None else self._used.of_macro(found)
 
     def macro_expression(self, catalog: str, path: Any, words: Any, types: Any, constants: Any, ansi: bool) -> str:
         """A call of a macro as an expression of Spark's, in which its arguments have names of ours."""

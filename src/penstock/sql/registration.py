@@ -26,6 +26,7 @@ from penstock.sql.streams import KnownStreams, StreamAnswers
 from penstock.sql.table_definitions import TableDefinitions
 from penstock.sql.table_functions import TableFunctions
 from penstock.sql.table_rows import TableRows
+from penstock.sql.used_definitions import UsedDefinitions
 from penstock.sql.views import Views
 
 _RESERVED = ("spark_catalog", "system", "session")
@@ -74,11 +75,12 @@ def door_to(lake: DuckLake) -> Door:
             door = Door(lake, number, evolving, KnownStreams(attachment, number))
             shown = ShownObjects(attachment, evolving)
             definitions = TableDefinitions(lake, shown, evolving)
-            rows = TableRows(lake, door.id, definitions, evolving)
-            macros = Macros(lake, door.id)
+            used = UsedDefinitions(lake)
+            rows = TableRows(lake, door.id, definitions, evolving, used)
+            macros = Macros(lake, door.id, used)
             functions = TableFunctions(lake, macros)
             streams = StreamAnswers(door.streams)
-            views = Views(lake, door.id, shown)
+            views = Views(lake, door.id, shown, used)
             answering = [shown, definitions, rows, Procedures(lake), functions, views, macros, streams]
             sql_class(lake.spark, "Lakes").register(door.id, Answers(answering, attachment.called_by))
             attachment.answer_spark(Transactions(lake.spark, door.id))

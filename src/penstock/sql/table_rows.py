@@ -31,6 +31,7 @@ from penstock.sql.described_tables import NANOSECONDS
 from penstock.sql.evolving_tables import EvolvingTables
 from penstock.sql.shown_objects import moment_of
 from penstock.sql.table_definitions import TableDefinitions
+from penstock.sql.used_definitions import UsedDefinitions
 
 SOURCE_COLUMN = "_penstock_"  # and the place of a column of a merge's source: see StatementNames
 _CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")  # Spark's own names
@@ -41,15 +42,27 @@ _DISTRIBUTIONS = ("auto", "none", "partition")
 class TableRows:
     """Questions of LakeTable and of the rules."""
 
-    def __init__(self, lake: DuckLake, lake_id: str, definitions: TableDefinitions, evolving: EvolvingTables) -> None:
+    def __init__(
+        self,
+        lake: DuckLake,
+        lake_id: str,
+        definitions: TableDefinitions,
+        evolving: EvolvingTables,
+        used: UsedDefinitions,
+    ) -> None:
         self._lake, self._id, self._definitions, self._evolving = lake, lake_id, definitions, evolving
+        self._used = used
 
-    def pin(self) -> str:
-        """What all tables of a query are read at: a snapshot, or this thread's transaction."""
+    def pin(self, noted: str) -> str:
+        """What all tables of a query are read at: a snapshot, or this thread's transaction.
+
+        Views and macros, of which this was noted when the query was made, have to be the same there.
+        """
         attachment = self._lake._attachment
         if attachment.in_transaction:
             return json.dumps({"version": None})
         shown, newest = attachment.current_snapshot(), latest_snapshot(attachment.catalog.database)
+        self._used.check(json.loads(noted), shown.id)
         return json.dumps({"version": shown.id, "newest": newest.id, "time": str(newest.time)})
 
     def in_transaction(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -26,6 +27,7 @@ from penstock.sql.duckdb_queries import check_types, translated_query
 from penstock.sql.names import NoSuchSchemaError, one_schema
 from penstock.sql.sessions import session_in_lake, set_current
 from penstock.sql.shown_objects import ShownObjects
+from penstock.sql.used_definitions import UsedDefinitions
 from penstock.sql.view_columns import aliases_of
 
 DIALECT = "spark"
@@ -36,20 +38,27 @@ _COLUMNS_TAG = "spark.columns"
 _COMMENT = "comment"
 
 
+class _ChangedError(InvalidError):
+    """Raised when another has taken a view's name while its text was translated: the text may be of either."""
+
+
 class Views:
     """Questions of LakeRelations and LakeViews about views, and about names that may be views'."""
 
-    def __init__(self, lake: DuckLake, lake_id: str, shown: ShownObjects) -> None:
-        self._lake, self._id, self._shown = lake, lake_id, shown
+    def __init__(self, lake: DuckLake, lake_id: str, shown: ShownObjects, used: UsedDefinitions) -> None:
+        self._lake, self._id, self._shown, self._used = lake, lake_id, shown, used
         self._thread = threading.local()
         self._views = RememberedAnswers()
 
     def relation(self, catalog: str, schema: str, name: str) -> str | None:
         """What `view` tells of a name, or else ShownObjects of a table; None where there is neither."""
-        moment = self._lake._attachment.newest_moment()
-        if self._found(schema, name, moment) is not None:
-            return self.view(catalog, schema, name)
-        return self._shown.newest_table(schema, name, moment)
+        while True:
+            moment = self._lake._attachment.newest_moment()
+            found = self._found(schema, name, moment)
+            if found is None:
+                return self._shown.newest_table(schema, name, moment)
+            with suppress(_ChangedError):
+                return self._loaded(found, catalog, None if moment is None else moment.snapshot)
 
     def views(self, schema: str) -> str:
         """The names of a schema's views."""
@@ -62,14 +71,21 @@ class Views:
     def view(self, catalog: str, schema: str, name: str) -> str | None:
         """A view's text, where its names are looked up, and its columns; None where there is none."""
         found = self._found(schema, name)
-        if found is None:
-            return None
+        return None if found is None else self._loaded(found, catalog)
+
+    def view_note(self, schema: str, name: str) -> str | None:
+        """What to note of a view for when a query runs."""
+        found = self._found(schema, name)
+        return None if found is None else self._used.of_view(found, None)
+
+    def _loaded(self, found: View, catalog: str, version: int | None = None) -> str:
+        """What is told of a view, which was found at a version."""
         loading: set[int] = self._thread.__dict__.setdefault("loading", set())
         if found.id in loading:
             raise InvalidError(f"view {found.schema}.{found.name} refers to itself")
         loading.add(found.id)  # views in its text are loaded meanwhile, on this thread
         try:
-            return self._described(found, catalog)
+            return json.dumps({**self._described(found, catalog), "note": self._used.of_view(found, version)})
         finally:
             loading.remove(found.id)
 
@@ -100,7 +116,7 @@ class Views:
             "lake.create_view(...) and lake.drop_view(...): spark.sql reads what they made"
         )
 
-    def _described(self, found: View, catalog: str) -> str:
+    def _described(self, found: View, catalog: str) -> dict[str, Any]:
         session = session_in_lake(self._lake.spark, catalog, self._id, found.schema)
         if found.dialect.lower() == DUCKDB:
             return self._translated(found, catalog, session)
@@ -113,16 +129,20 @@ class Views:
         set_current(self._lake.spark, session, where[0], where[1])
         return self._told(found, found.sql, where, self._schema(session, found.sql), {})
 
-    def _translated(self, found: View, catalog: str, session: Any) -> str:
+    def _translated(self, found: View, catalog: str, session: Any) -> dict[str, Any]:
         """A view of DuckDB's dialect, in Spark's."""
         what = f"view {found.schema}.{found.name}"
         query = f"FROM {quoted_name(found.schema, found.name)}"
         translation = translated_query(self._lake, catalog, session, query, what, shown=found.sql)
+        if self._found(found.schema, found.name, self._lake._attachment.newest_moment()) != found:
+            raise _ChangedError(f"{what} is being changed; make the query again")
         schema = self._schema(session, translation.sql)
         check_types(self._lake.spark, schema, translation, what)
         return self._told(found, translation.sql, [catalog, found.schema], schema, SETTINGS)
 
-    def _told(self, found: View, sql: str, where: Sequence[str], schema: str, settings: Mapping[str, str]) -> str:
+    def _told(
+        self, found: View, sql: str, where: Sequence[str], schema: str, settings: Mapping[str, str]
+    ) -> dict[str, Any]:
         shape = json.loads(schema)
         names = [field["name"] for field in shape["fields"]]
         stored = found.tags.get(_COLUMNS_TAG)
@@ -132,17 +152,15 @@ class Views:
         for field, alias in zip(shape["fields"], aliases_of(found), strict=False):
             field["name"] = alias
         comment = found.tags.get(_COMMENT)
-        return json.dumps(
-            {
-                "sql": sql,
-                "catalog": where[0],
-                "namespace": where[1],
-                "schema": json.dumps(shape),
-                "columns": names,
-                "settings": settings,
-                "properties": {} if comment is None else {_COMMENT: comment},
-            }
-        )
+        return {
+            "sql": sql,
+            "catalog": where[0],
+            "namespace": where[1],
+            "schema": json.dumps(shape),
+            "columns": names,
+            "settings": settings,
+            "properties": {} if comment is None else {_COMMENT: comment},
+        }
 
     def create_view(self, namespace: str, name: str, sql: str, where: str, schema: str, properties: str) -> None:
         """Store a view of Spark's."""

@@ -51,7 +51,7 @@ final class KeptPlans {
     List scans = ScanCopy.scans(plan);
     boolean keeps = scans != null && settings.equals(settings(session));
     for (int i = 0; keeps && i < scans.size(); i++) keeps = isOf((HadoopFsRelation) scans.get(i), session);
-    if (!keeps || !pin.equals(Lakes.answer(table.lake(), new Object[] {"pin"}))) return;
+    if (!keeps || !pin.equals(Lakes.answer(table.lake(), new Object[] {"pin", "[]"}))) return;
     PLANS.put(key(table, rowIds), new KeptPlans(plan, state(table, pin), session, settings));
     if (!Lakes.has(table.lake())) forget(table.lake());
   }

@@ -51,6 +51,7 @@ class LakeMacros extends AbstractPartialFunction {
     boolean plain = !call.isDistinct() && call.filter().isEmpty();
     Object found = Lakes.answer(catalog.lake(), new Object[] {"is_macro", path, qualified});
     if (!((Boolean) found).booleanValue()) return call;
+    ReadLakeTables.note(catalog.lake(), Lakes.answer(catalog.lake(), new Object[] {"macro_note", path, "scalar"}));
     if (!plain) {
       throw Lakes.raised(new LakeException("", "a macro's call takes neither DISTINCT nor FILTER; write them in the macro"));
     }

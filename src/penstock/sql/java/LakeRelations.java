@@ -40,7 +40,7 @@ public class LakeRelations extends LakeCatalog implements RelationCatalog {
     Object answer = identifier.namespace().length > 1 ? null : answer(question("relation", identifier));
     if (answer == null) throw new NoSuchTableException(identifier);
     Map about = Lakes.map(answer);
-    return about.containsKey("sql") ? (Relation) view(about) : (Relation) table(identifier, about);
+    return about.containsKey("sql") ? (Relation) noted(view(about), about) : (Relation) table(identifier, about);
   }
 
   public boolean tableExists(Identifier identifier) {
@@ -88,11 +88,16 @@ public class LakeRelations extends LakeCatalog implements RelationCatalog {
   private View view(Identifier identifier) {
     if (identifier.namespace().length > 1) return null;
     Object answer = answer(question("view", identifier));
-    return answer == null ? null : view(Lakes.map(answer));
+    return answer == null ? null : noted(view(Lakes.map(answer)), Lakes.map(answer));
   }
 
   private Object[] question(String verb, Identifier identifier) {
     return new Object[] {verb, name(), schema(identifier), identifier.name()};
+  }
+
+  private View noted(View view, Map about) {
+    ReadLakeTables.note(lake(), about.get("note"));
+    return view;
   }
 
   private static View view(Map about) {

@@ -21,6 +21,7 @@ public class LakeViews extends LakeCatalog {
     String[] current = session.sessionState().catalogManager().currentNamespace();
     String schema = path.size() == 2 ? (String) path.get(0) : bare ? schema(current) : DEFAULT_SCHEMA;
     String name = (String) path.get(path.size() - 1);
+    ReadLakeTables.note(lake(), answer(new Object[] {"view_note", schema, name})); // first: it may change meanwhile
     Object plan = answer(new Object[] {"view_plan", name(), schema, name});
     if (plan == null) return null;
     List full = Arrays.asList(new Object[] {name(), schema, name});

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
+import java.util.TreeSet;
 import java.util.WeakHashMap;
 import org.apache.spark.sql.catalyst.QueryPlanningTracker;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -27,21 +28,42 @@ import scala.runtime.AbstractPartialFunction;
  * Subqueries are optimized one by one, and all of a query must see one snapshot: what was asked first is kept for it.
  */
 public class ReadLakeTables extends Rule {
-  private static final Map PINS = new WeakHashMap(); // by the tracker that Spark makes for each query, then by lake
+  // Both by the tracker that Spark makes for each query, then by lake.
+  private static final Map PINS = new WeakHashMap();
+  private static final Map NOTES = new WeakHashMap();
 
   public LogicalPlan apply(LogicalPlan plan) { return (LogicalPlan) plan.transformUp(new Relations()); }
   public TreeNode apply(TreeNode plan) { return apply((LogicalPlan) plan); }
 
+  /** Keeps what Python has noted of a view or macro in the query that is analyzed, for when its rows are asked for. */
+  static void note(String lake, Object note) {
+    Option tracker = QueryPlanningTracker.get();
+    if (note == null || tracker.isEmpty()) return;
+    synchronized (NOTES) {
+      Map noted = (Map) NOTES.get(tracker.get());
+      if (noted == null) NOTES.put(tracker.get(), noted = new HashMap());
+      if (!noted.containsKey(lake)) noted.put(lake, new TreeSet());
+      ((TreeSet) noted.get(lake)).add(note);
+    }
+  }
+
+  private static String noted(Object tracker, String lake) {
+    synchronized (NOTES) {
+      Map noted = (Map) NOTES.get(tracker);
+      return noted == null || !noted.containsKey(lake) ? "[]" : Lakes.json(noted.get(lake));
+    }
+  }
+
   private static String pin(String lake) {
     Option tracker = QueryPlanningTracker.get();
-    if (tracker.isEmpty()) return (String) Lakes.answer(lake, new Object[] {"pin"});
+    if (tracker.isEmpty()) return (String) Lakes.answer(lake, new Object[] {"pin", "[]"});
     synchronized (PINS) {
       Map pins = (Map) PINS.get(tracker.get());
       if (pins == null) PINS.put(tracker.get(), pins = new HashMap());
       String known = (String) pins.get(lake);
       if (known != null) return known;
     }
-    String found = (String) Lakes.answer(lake, new Object[] {"pin"});
+    String found = (String) Lakes.answer(lake, new Object[] {"pin", noted(tracker.get(), lake)});
     synchronized (PINS) {
       ((Map) PINS.get(tracker.get())).put(lake, found);
     }
