@@ -24,7 +24,7 @@ CORE = (
     "interop/test_compaction.py::test_rewrite", "interop/test_compaction.py::test_flush_and_merge_every_type",
     "interop/test_s3.py::test_both_ways", "interop/test_s3.py::test_maintenance",
     "sql/test_definitions.py", "sql/test_queries.py", "sql/test_written_rows.py", "sql/test_procedures.py",
-    "sql/test_transactions.py", "sql/test_duckdb_views.py", "sql/test_format.py",
+    "sql/test_transactions.py", "sql/test_duckdb_views.py", "sql/test_used_definitions.py", "sql/test_format.py",
     "interop/test_read_streams.py", "interop/test_write_streams.py", "lance/test_types.py",
 )  # fmt: skip
 LONGEST = 3600.0  # seconds, on a machine that does much else
