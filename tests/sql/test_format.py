@@ -95,6 +95,8 @@ def test_nanoseconds_as_for_other_reads(place: Catalog, spark: SparkSession) -> 
         assert long.where(f"moment = {exact[0][0]}").count() == 1
         assert long.where("moment IS NULL").selectExpr("max(id)").collect() == [(2,)]
         assert long.selectExpr("max(moment)").collect() == [exact[0]]
+        long.write.format("ducklake").option("lake", place.uri).option("table", "longs").mode("overwrite").save()
+        assert reader(spark, place, "longs").load().orderBy("id").select("moment").collect() == exact
     with pytest.raises(InvalidError, match="it is truncate or long"):
         moments.option("nanoseconds", "some").load()
 

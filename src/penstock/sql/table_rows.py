@@ -214,7 +214,8 @@ def pinned_frame(lake: DuckLake, lake_id: str, jframe: Any) -> DataFrame:
 
 def _analyzed_rows(lake: DuckLake, handle: dict[str, Any], row_ids: bool) -> Any:
     table = lake.table(quoted_name(handle["schema"], handle["name"]))
-    return query_execution(table.read(version=handle["at"], row_ids=row_ids)).analyzed()
+    frame = table.read(version=handle["at"], row_ids=row_ids, nanoseconds=handle.get(NANOSECONDS))
+    return query_execution(frame).analyzed()
 
 
 def _with_clause(merge: Merge, case: Case, action: Action, values: Any, condition: Any) -> Merge:
