@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from penstock.errors import NotFoundError, UnsupportedError
 from penstock.storage.filesystems import is_file
-from penstock.storage.paths import absolute, folder
+from penstock.storage.paths import absolute, folder, is_local
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 _RESERVED = ".lance-reserved"  # Lance's client puts it where a table will be
 DATASETS_AT_ONCE = 8  # that the driver works on, in threads
+_Item = TypeVar("_Item")
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,23 @@ class DatasetStore:
 
         options = dict(self.options) or None
         return lance.dataset(self.uri(location), version=version, storage_options=options, session=session)
+
+    def each(self, call: Callable[[_Item], _Found], items: Iterable[_Item]) -> Iterator[_Found]:
+        """What a call that opens datasets gives for each item, in order: elsewhere some ahead, for that is to wait."""
+        if is_local(self.root):
+            yield from map(call, items)
+            return
+        ahead: deque[Future[_Found]] = deque()
+        with ThreadPoolExecutor(DATASETS_AT_ONCE) as pool:
+            try:
+                for item in items:
+                    ahead.append(pool.submit(call, item))
+                    if len(ahead) > DATASETS_AT_ONCE:
+                        yield ahead.popleft().result()
+                while ahead:
+                    yield ahead.popleft().result()
+            finally:
+                pool.shutdown(cancel_futures=True)
 
     def find(self, location: str, version: int | None = None, session: Session | None = None) -> LanceDataset | None:
         """Open a dataset at its newest version or another; None where there is none."""

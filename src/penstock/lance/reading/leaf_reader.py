@@ -59,11 +59,11 @@ class LeafReader:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for job in batch.to_pylist():
-                yield from self._rows(job)
+            jobs = batch.to_pylist()
+            for job, dataset in zip(jobs, self.store.each(self._dataset, jobs), strict=True):
+                yield from self._rows(job, dataset)
 
-    def _rows(self, job: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        dataset = self._dataset(job["location"], job["version"])
+    def _rows(self, job: dict[str, Any], dataset: LanceDataset) -> Iterator[pa.RecordBatch]:
         columns = {int(place): name for place, name in json.loads(job["columns"]).items()}
         scanner = dataset.scanner(
             columns=list(columns.values()),
@@ -74,9 +74,9 @@ class LeafReader:
         for rows in scanner.to_batches():
             yield self._with_namespace_columns(rows, columns, job["leaf"])
 
-    def _dataset(self, location: str, version: int) -> LanceDataset:
-        key = location, version
-        found = self._open.get(key) or self.store.kept(location, version, self._session)
+    def _dataset(self, job: dict[str, Any]) -> LanceDataset:
+        key = job["location"], job["version"]
+        found = self._open.get(key) or self.store.kept(*key, self._session)
         self._open[key] = found
         return found
 

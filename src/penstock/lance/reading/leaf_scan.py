@@ -30,7 +30,7 @@ from penstock.lance.reading.leaf_reader import FRAGMENT_SCHEMA, LeafReader
 from penstock.lance.reading.scanner_filters import quoted_path, scanner_filter
 from penstock.predicates import Implication, Nothing, implied_by
 from penstock.schema.columns import Column
-from penstock.spark.file_records import file_records
+from penstock.spark.file_records import FileRecord, file_records
 from penstock.spark.jvm import file_index
 from penstock.spark.packed_arrays import can_pack, takes_packed, unpacked, with_packed
 from penstock.spark.pushdown import FilterRecorder, needed_columns, row_filters
@@ -159,11 +159,10 @@ class LeafPlanner:
         needed = needed_columns(filters)
         implication = self.scan.implied(row_filters(filters))
         kept = self.scan.pruner.kept(self.scan.leaves, implication)
-        return file_records(record for leaf in kept for record in self._fragments(leaf, implication, needed))
+        found = self.scan.store.each(lambda leaf: list(self._fragments(leaf, implication, needed)), kept)
+        return file_records(record for records in found for record in records)
 
-    def _fragments(
-        self, leaf: Leaf, implication: Implication, needed: frozenset[str] | None
-    ) -> Iterator[tuple[str, int, tuple[object, ...]]]:
+    def _fragments(self, leaf: Leaf, implication: Implication, needed: frozenset[str] | None) -> Iterator[FileRecord]:
         dataset = self.scan.dataset(leaf)
         if dataset is None:
             return
