@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from time import sleep
 
+from penstock.ducklake.catalog.commits.base_snapshot import newest_since
 from penstock.ducklake.catalog.commits.committed_statistics import grow_tables
 from penstock.ducklake.catalog.commits.conflicts import (
     COMPACTED,
@@ -109,12 +110,12 @@ def _attempt(database: Database, staging: Staging, info: CommitInfo) -> Snapshot
     with database.turn():
         prepared = None
         if not database.transactional_ddl:  # CREATE TABLE would end the transaction
-            prepared = _planned(database, staging, latest_snapshot(database, staging.base))
+            prepared = _planned(database, staging, newest_since(database, staging.base))
             create_tables(database, prepared.targets.values())
         if staging.replaced:  # while nobody has to wait for it
             date_deletes(staging, latest_snapshot(database).id + 1)
         with database.transaction():
-            latest = latest_snapshot(database, staging.base)
+            latest = newest_since(database, staging.base)
             if latest.id > staging.base.id:
                 _check_conflicts(database, staging, latest)
             for sources in staging.sources:
@@ -233,14 +234,20 @@ def _real_value(value: str, committed_ids: CommittedIds) -> str:
 
 def _check_conflicts(database: Database, staging: Staging, latest: Snapshot) -> None:
     base = staging.base.id
-    texts = database.query("SELECT changes_made FROM ducklake_snapshot_changes WHERE snapshot_id > ?", [base])
+    sql = "SELECT snapshot_id, changes_made FROM ducklake_snapshot_changes WHERE snapshot_id >= ?"
+    texts: dict[int, str | None] = dict(database.query(sql, [base]))
+    is_expired = base not in texts
+    texts.pop(base, None)
     if len(texts) < latest.id - base:
         raise _conflict_error("what other writers did is not known, because their snapshots were expired", base)
     if staging.stream is not None:
         staging.stream.check_still_known(database)
-    others = OtherChanges.of(change for (text,) in texts for change in parse_changes(text))
+    others = OtherChanges.of(change for text in texts.values() for change in parse_changes(text))
     sql = f"SELECT schema_id, schema_name FROM ducklake_schema WHERE {At(base).visible()}"
-    found = find_conflict((*staging.changes, *staging.unlogged), others, dict(database.query(sql)))
+    schemas: dict[int, str] = dict(database.query(sql))
+    if is_expired and not others.values.get("dropped_schema", frozenset()) <= set(map(str, schemas)):
+        raise _conflict_error("another writer dropped a schema, whose name was expired with its snapshots,", base)
+    found = find_conflict((*staging.changes, *staging.unlogged), others, schemas)
     found = found or next(_broken_reliances(database, staging, others), None)
     if found:
         raise _conflict_error(f"{found.thing} {_name(database, found, base)} {found.event}", base)
@@ -280,4 +287,4 @@ def _name(database: Database, found: Conflict, base: int) -> str:
         return found.value
     kind = found.thing.rpartition(" ")[2]
     sql = f"SELECT {kind}_name FROM ducklake_{kind} WHERE {kind}_id = ? AND {At(base).visible()}"
-    return str(database.value(sql, [int(found.value)]))
+    return str(database.value(sql, [int(found.value)]) or found.value)  # the name may have been expired
