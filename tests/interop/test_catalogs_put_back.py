@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import pytest
 
 import penstock
 from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.snapshots import latest_snapshot
 from support import dumps
 from support.catalogs import Catalog
 from support.writers import Writer
@@ -82,3 +84,51 @@ def test_the_time_of_a_snapshot_tells_too(catalog: Catalog) -> None:
 def _move(database: Database, time: datetime) -> None:
     with database.transaction():
         database.execute("UPDATE ducklake_snapshot SET snapshot_time = ? WHERE snapshot_id = 1", [time])
+
+
+@pytest.fixture(params=["duckdb", "sqlite"])
+def file(request: pytest.FixtureRequest) -> Catalog:
+    """A catalog that is a file of this machine."""
+    made: Catalog = request.getfixturevalue(f"{request.param}_catalog")
+    return made
+
+
+@pytest.mark.parametrize("how", ["renamed", "removed"])
+def test_another_file_under_the_name_of_the_catalog(file: Catalog, how: str) -> None:
+    """What is written to the one that is open is gone afterwards."""
+    backup = backed_up(file)
+    files = files_of(file)
+    with Writer(file.uri, file.data_path) as writer:
+        with pytest.raises(penstock.CatalogError, match="replaced by another"), writer.transaction() as tx:  # noqa: PT012
+            writer.stage_file(tx, "t", 100)
+            if how == "renamed":
+                os.replace(backup, file.target)
+            else:
+                os.rename(file.target, f"{file.target}.gone")
+        for refused in (lambda: writer.append("t", 100), lambda: latest_snapshot(writer.catalog.database)):
+            with pytest.raises(penstock.CatalogError, match="attach it again"):
+                refused()
+        assert files_of(file) == files
+        if how == "renamed" and file.kind == "duckdb":  # DuckDB would go on with the old file
+            with (
+                pytest.raises(penstock.AttachError, match="everywhere in this process"),
+                Writer(file.uri, file.data_path) as second,
+            ):
+                second.append("t", 100)
+    if how == "removed":
+        os.rename(f"{file.target}.gone", file.target)
+    with Writer(file.uri, file.data_path) as writer:
+        writer.append("t", 100)
+    with file.reference() as reference:
+        assert reference.rows("SELECT count(*), max(id) FROM t") == [(16, 100)]
+
+
+def test_a_catalog_by_a_relative_path_stays_the_same_in_another_folder(
+    file: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backed_up(file)
+    monkeypatch.chdir(file.directory)
+    uri = file.uri.replace(f"{file.directory}/", "")
+    with Writer(uri, file.data_path) as writer:
+        monkeypatch.chdir("/")
+        writer.append("t", 100)

@@ -44,6 +44,7 @@ def snapshots_by_number(database: Database, numbers: Sequence[int]) -> list[Snap
 
 def latest_snapshot(database: Database) -> Snapshot:
     """The newest snapshot."""
+    database.check_file()
     rows = database.query(f"{_SELECT} WHERE s.snapshot_id = (SELECT max(snapshot_id) FROM ducklake_snapshot)")
     if not rows:
         raise NotFoundError(f"{database.location} has no snapshots; its catalog is damaged")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from penstock.ducklake.catalog.databases import Database
 from penstock.ducklake.catalog.snapshots import latest_snapshot
 from penstock.ducklake.model.snapshots import Snapshot
@@ -14,7 +16,7 @@ def newest_since(database: Database, base: Snapshot) -> Snapshot:
     A ConflictError where a backup took the catalog's place: its tables and numbers may be others.
     """
     sql = "SELECT snapshot_id, snapshot_time FROM ducklake_snapshot WHERE snapshot_id >= ?"
-    times = dict(database.query(sql, [base.id]))
+    times: dict[int, Any] = dict(database.query(sql, [base.id]))
     if not times or (base.id in times and database.time(times[base.id]) != base.time):
         raise ConflictError(
             f"{database.location} was put back to an older state since this transaction began at snapshot {base.id} of "
