@@ -329,3 +329,28 @@ def test_what_expired_snapshots_changed_is_not_known(lakes: Lakes) -> None:
         base = lakes.lake.current_snapshot().id
         lakes.reference.execute(*map(lakes.named, ("CREATE TABLE S.x (a INT)", "CREATE TABLE S.y (a INT)")))
         lakes.reference.execute(f"CALL ducklake_expire_snapshots('lk', versions => [{base + 1}])")
+
+
+def test_a_snapshot_that_was_expired_is_enough_to_begin_at(lakes: Lakes) -> None:
+    """What others did since is known; of what they dropped, only the names may be gone with it."""
+    lake, reference, named = lakes.lake, lakes.reference, lakes.named
+
+    def change(own: Callable[[], object], theirs: str) -> None:
+        with lake.transaction():
+            own()
+            base = lake.current_snapshot().id
+            reference.execute(named(theirs), f"CALL ducklake_expire_snapshots('lk', versions => [{base}])")
+
+    def insert() -> None:
+        CHANGES["inlined insert"].ours(lakes)
+
+    change(insert, "CREATE TABLE S.x (a INT)")
+    assert reference.value(named("SELECT count(*) FROM S.t WHERE id = 1")) == 2
+    reference.execute(named("CREATE SCHEMA S3"))
+    with pytest.raises(penstock.ConflictError, match="a schema, whose name was expired"):
+        change(lambda: lake.create_table(named("S3.x"), "a INT"), "DROP SCHEMA S3")
+    reference.execute(named("CREATE TABLE S.y (id INT)"))
+    with pytest.raises(penstock.ConflictError, match=r"table \d+ was dropped"):
+        change(lambda: lake.table(named("S.y")).append(numbers(lake, 1)), "DROP TABLE S.y")
+    with pytest.raises(penstock.ConflictError, match="table t was dropped"):
+        change(insert, "DROP TABLE S.t")

@@ -69,8 +69,11 @@ class Writer:
     def append(self, name: str, *values: Any, **info: str) -> None:
         """One snapshot with rows that are kept in the catalog."""
         with self.transaction(**info) as transaction:
-            rows = pa.table({"id": pa.array(values, pa.int64())})
-            add_inlined(transaction.staging, self.table(transaction, name).id, ID, rows, inlined_statistics(ID, rows))
+            self.stage_inlined(transaction, name, *values)
+
+    def stage_inlined(self, transaction: Transaction, name: str, *values: Any) -> None:
+        rows = pa.table({"id": pa.array(values, pa.int64())})
+        add_inlined(transaction.staging, self.table(transaction, name).id, ID, rows, inlined_statistics(ID, rows))
 
     def append_file(self, name: str, *values: Any, **info: str) -> None:
         """One snapshot with rows that are in a file."""

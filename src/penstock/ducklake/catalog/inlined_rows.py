@@ -156,7 +156,7 @@ def _registered(database: Database, where: str = "", parameters: Sequence[int] =
         f"""SELECT i.table_id, i.table_name, max(v.begin_snapshot)
             FROM ducklake_inlined_data_tables i
             JOIN ducklake_schema_versions v ON v.table_id = i.table_id AND v.schema_version <= i.schema_version
-            {where} GROUP BY i.table_id, i.table_name ORDER BY 3""",
+            {where} GROUP BY i.table_id, i.table_name, i.schema_version ORDER BY 3, i.schema_version""",
         parameters,
     )
     existing = database.existing([name for _, name, _ in rows])

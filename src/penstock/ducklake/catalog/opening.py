@@ -81,6 +81,7 @@ def open_catalog(uri: str, options: AttachOptions) -> Catalog:
             raise AttachError(_no_data_path(location))
     database = connect(location, how)
     try:
+        database.check_file()
         if not has_lake(database):
             if new_data_path is None:
                 raise AttachError(_no_lake(location, options))

@@ -42,10 +42,9 @@ def snapshots_by_number(database: Database, numbers: Sequence[int]) -> list[Snap
     return [found[number] for number in numbers if number in found]
 
 
-def latest_snapshot(database: Database, known: Snapshot | None = None) -> Snapshot:
-    """The newest snapshot; one that is known and still is the newest need not be looked up."""
-    if known is not None and database.value("SELECT max(snapshot_id) FROM ducklake_snapshot") == known.id:
-        return known
+def latest_snapshot(database: Database) -> Snapshot:
+    """The newest snapshot."""
+    database.check_file()
     rows = database.query(f"{_SELECT} WHERE s.snapshot_id = (SELECT max(snapshot_id) FROM ducklake_snapshot)")
     if not rows:
         raise NotFoundError(f"{database.location} has no snapshots; its catalog is damaged")

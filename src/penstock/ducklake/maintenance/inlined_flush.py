@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.ducklake.attachment import Attachment
+from penstock.ducklake.catalog.commits.inlined_tables import REGISTRY
 from penstock.ducklake.catalog.commits.removed_rows import RemovedRows
 from penstock.ducklake.catalog.commits.staged_compactions import (
     FlushedFile,
@@ -126,7 +127,7 @@ class _Flush:
             total += counted.rows
             if place < len(tables) - 1 and (files or staging.changes) and self._is_emptied(inlined.name):
                 registered = f"table_name = '{inlined.name}'"
-                staging.removed.append(RemovedRows("ducklake_inlined_data_tables", registered, 1))
+                staging.removed.append(RemovedRows(REGISTRY, registered, 1))
         return total
 
     def _is_emptied(self, name: str) -> bool:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from time import sleep
 
+from penstock.ducklake.catalog.commits.base_snapshot import newest_since
 from penstock.ducklake.catalog.commits.committed_statistics import grow_tables
 from penstock.ducklake.catalog.commits.conflicts import (
     COMPACTED,
@@ -21,8 +22,10 @@ from penstock.ducklake.catalog.commits.conflicts import (
 from penstock.ducklake.catalog.commits.inlined_tables import (
     History,
     InlinedTarget,
+    changes_inlined_tables,
     create_tables,
     inlined_targets,
+    known_targets,
     register_tables,
 )
 from penstock.ducklake.catalog.commits.provisional_ids import CommittedIds
@@ -105,43 +108,41 @@ def commit(database: Database, staging: Staging, info: CommitInfo, policy: Retry
 
 def _attempt(database: Database, staging: Staging, info: CommitInfo) -> Snapshot:
     with database.turn():
-        prepared = None if database.transactional_ddl else _prepared(database, staging)
+        prepared = None
+        if not database.transactional_ddl:  # CREATE TABLE would end the transaction
+            prepared = _planned(database, staging, newest_since(database, staging.base))
+            create_tables(database, prepared.targets.values())
         if staging.replaced:  # while nobody has to wait for it
             date_deletes(staging, latest_snapshot(database).id + 1)
         with database.transaction():
-            latest = latest_snapshot(database, staging.base)
+            latest = newest_since(database, staging.base)
             if latest.id > staging.base.id:
                 _check_conflicts(database, staging, latest)
             for sources in staging.sources:
                 sources.check(database)
-            committed_ids = _committed_ids(latest, staging)
-            if prepared and prepared.committed_ids != committed_ids:
+            if prepared and prepared.latest != latest:
                 raise _MovedError("another writer committed while tables of inlined rows were made")
-            made = prepared.targets if prepared else None
-            staging.attempted = _write(database, staging, info, latest, committed_ids, made)
+            staging.attempted = _write(database, staging, info, prepared or _planned(database, staging, latest))
         return staging.attempted
 
 
 @dataclass(frozen=True)
-class _Prepared:
-    """Inlined tables that were made before the transaction, for the numbers that it will probably have."""
+class _Plan:
+    """The numbers that an attempt gives on top of a snapshot, and the tables that its inlined rows go to."""
 
-    committed_ids: CommittedIds
+    latest: Snapshot
+    ids: CommittedIds
     targets: Mapping[int, InlinedTarget]
+    history: History
 
 
-def _prepared(database: Database, staging: Staging) -> _Prepared:
-    """Where CREATE TABLE would end the transaction, the inlined tables are made before it."""
-    latest = latest_snapshot(database, staging.base)
-    committed_ids = _committed_ids(latest, staging)
-    targets = inlined_targets(database, staging, committed_ids, _history(database, staging, latest))
-    create_tables(database, targets.values())
-    return _Prepared(committed_ids, targets)
-
-
-def _committed_ids(latest: Snapshot, staging: Staging) -> CommittedIds:
-    version = latest.schema_version + (1 if changes_schema(staging) else 0)
-    return CommittedIds(staging.ids, latest.id + 1, version, latest.next_catalog_id, latest.next_file_id)
+def _planned(database: Database, staging: Staging, latest: Snapshot) -> _Plan:
+    history = _history(database, staging, latest)
+    known = known_targets(database, staging, history)
+    is_new_version = changes_schema(staging) or changes_inlined_tables(staging, known)
+    version = latest.schema_version + (1 if is_new_version else 0)
+    ids = CommittedIds(staging.ids, latest.id + 1, version, latest.next_catalog_id, latest.next_file_id)
+    return _Plan(latest, ids, inlined_targets(database, staging, ids, known), history)
 
 
 def changes_schema(staging: Staging) -> bool:
@@ -159,16 +160,10 @@ def _history(database: Database, staging: Staging, latest: Snapshot) -> History:
     return lambda table_id: staging.histories.get(table_id) or read(table_id)
 
 
-def _write(
-    database: Database,
-    staging: Staging,
-    info: CommitInfo,
-    latest: Snapshot,
-    committed_ids: CommittedIds,
-    made: Mapping[int, InlinedTarget] | None,
-) -> Snapshot:
-    """The rows of a snapshot. `made` are the inlined tables, where they had to be made before."""
-    snapshot = _snapshot(staging, info, max(_now(database), latest.time), latest, committed_ids)
+def _write(database: Database, staging: Staging, info: CommitInfo, plan: _Plan) -> Snapshot:
+    """The rows of a snapshot."""
+    committed_ids, targets = plan.ids, plan.targets
+    snapshot = _snapshot(staging, info, max(_now(database), plan.latest.time), plan.latest, committed_ids)
     # First of all, as DuckDB does it: the later of two writers waits here, with no lock that the other one needs.
     database.insert(
         "ducklake_snapshot",
@@ -178,9 +173,7 @@ def _write(
     date_deletes(staging, snapshot.id)  # nobody else can get the number any more
     totals = table_totals(database, staging)
     row_ids = first_row_ids(staging, totals)
-    history = _history(database, staging, latest)
-    targets = inlined_targets(database, staging, committed_ids, history) if made is None else made
-    if made is None:
+    if database.transactional_ddl:
         create_tables(database, targets.values())
     end_rows(database, staging, committed_ids.real)
     remove_replaced(database, staging, snapshot.id)
@@ -190,7 +183,7 @@ def _write(
         add_rows(database, staging, table, committed_ids.real, row_ids)
     register_tables(database, targets.values())
     _insert_inlined(database, staging, committed_ids, targets, row_ids)
-    grow_tables(database, staging, committed_ids, totals, history)
+    grow_tables(database, staging, committed_ids, totals, plan.history)
     database.insert(
         "ducklake_snapshot_changes",
         ("snapshot_id", "changes_made", "author", "commit_message", "commit_extra_info"),
@@ -241,14 +234,20 @@ def _real_value(value: str, committed_ids: CommittedIds) -> str:
 
 def _check_conflicts(database: Database, staging: Staging, latest: Snapshot) -> None:
     base = staging.base.id
-    texts = database.query("SELECT changes_made FROM ducklake_snapshot_changes WHERE snapshot_id > ?", [base])
+    sql = "SELECT snapshot_id, changes_made FROM ducklake_snapshot_changes WHERE snapshot_id >= ?"
+    texts: dict[int, str | None] = dict(database.query(sql, [base]))
+    is_expired = base not in texts
+    texts.pop(base, None)
     if len(texts) < latest.id - base:
         raise _conflict_error("what other writers did is not known, because their snapshots were expired", base)
     if staging.stream is not None:
         staging.stream.check_still_known(database)
-    others = OtherChanges.of(change for (text,) in texts for change in parse_changes(text))
+    others = OtherChanges.of(change for text in texts.values() for change in parse_changes(text))
     sql = f"SELECT schema_id, schema_name FROM ducklake_schema WHERE {At(base).visible()}"
-    found = find_conflict((*staging.changes, *staging.unlogged), others, dict(database.query(sql)))
+    schemas: dict[int, str] = dict(database.query(sql))
+    if is_expired and not others.values.get("dropped_schema", frozenset()) <= set(map(str, schemas)):
+        raise _conflict_error("another writer dropped a schema, whose name was expired with its snapshots,", base)
+    found = find_conflict((*staging.changes, *staging.unlogged), others, schemas)
     found = found or next(_broken_reliances(database, staging, others), None)
     if found:
         raise _conflict_error(f"{found.thing} {_name(database, found, base)} {found.event}", base)
@@ -288,4 +287,4 @@ def _name(database: Database, found: Conflict, base: int) -> str:
         return found.value
     kind = found.thing.rpartition(" ")[2]
     sql = f"SELECT {kind}_name FROM ducklake_{kind} WHERE {kind}_id = ? AND {At(base).visible()}"
-    return str(database.value(sql, [int(found.value)]))
+    return str(database.value(sql, [int(found.value)]) or found.value)  # the name may have been expired

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +23,7 @@ from penstock.ducklake.model.objects import ColumnVersion
 from penstock.errors import CatalogError
 from penstock.schema.columns import Column, shape
 
+REGISTRY = "ducklake_inlined_data_tables"
 # At the end of names that no other program makes.
 _OURS = "_penstock"
 
@@ -41,30 +42,43 @@ class InlinedTarget:
 History = Callable[[int], Sequence[ColumnVersion]]
 
 
-def inlined_targets(
-    database: Database, staging: Staging, committed_ids: CommittedIds, history: History
-) -> dict[int, InlinedTarget]:
-    """The targets of every table that got a new shape or has rows to inline; keys are the provisional ids.
+def known_targets(database: Database, staging: Staging, history: History) -> dict[int, InlinedTarget]:
+    """The inlined tables that are there already for rows of the transaction, by the tables that these are of.
 
     `history` gives the versions of a table's columns.
     """
-    targets = {
-        table_id: _new(database, committed_ids.real(table_id), committed_ids.schema_version, columns)
-        for table_id, columns in staging.reshaped.items()
-        if inlinable(columns, database.engine)
+    shaped = _shaped(database, staging)
+    found = {
+        table_id: _newest(database, table_id, batches[-1].columns, history)
+        for table_id, batches in staging.inlined.items()
+        if not is_provisional(table_id) and table_id not in shaped
     }
-    for table_id, batches in staging.inlined.items():
-        if table_id not in targets:
-            targets[table_id] = _existing(database, table_id, batches[-1].columns, committed_ids, history)
-    return targets
+    return {table_id: target for table_id, target in found.items() if target is not None}
 
 
-def _existing(
-    database: Database, table_id: int, columns: tuple[Column, ...], committed_ids: CommittedIds, history: History
-) -> InlinedTarget:
-    if is_provisional(table_id):
-        return _new(database, committed_ids.real(table_id), committed_ids.schema_version, columns)
-    return _newest(database, table_id, columns, history)
+def changes_inlined_tables(staging: Staging, known: Mapping[int, InlinedTarget]) -> bool:
+    """Whether a commit makes inlined tables, or forgets some that a flush has emptied.
+
+    DuckDB's sessions remember which there are for as long as the lake's schema version stays.
+    """
+    return not staging.inlined.keys() <= known.keys() or any(rows.table == REGISTRY for rows in staging.removed)
+
+
+def inlined_targets(
+    database: Database, staging: Staging, committed_ids: CommittedIds, known: Mapping[int, InlinedTarget]
+) -> dict[int, InlinedTarget]:
+    """The targets of every table that got a new shape or has rows to inline; keys are the provisional ids."""
+    inlined = {table_id: batches[-1].columns for table_id, batches in staging.inlined.items() if table_id not in known}
+    new = {
+        table_id: _new(database, committed_ids.real(table_id), committed_ids.schema_version, columns)
+        for table_id, columns in {**inlined, **_shaped(database, staging)}.items()
+    }
+    return {**known, **new}
+
+
+def _shaped(database: Database, staging: Staging) -> dict[int, tuple[Column, ...]]:
+    """The tables that the transaction makes or changes so that their rows are inlined in a new shape."""
+    return {id: columns for id, columns in staging.reshaped.items() if inlinable(columns, database.engine)}
 
 
 def _new(database: Database, table_id: int, schema_version: int, columns: tuple[Column, ...]) -> InlinedTarget:
@@ -86,23 +100,24 @@ def can_inline_rows(database: Database, staging: Staging, table_id: int, columns
     if database.engine != "mysql" and database.can_create_tables:
         return True
     target = _newest(database, table_id, columns, partial(column_versions, database))
-    return holds_every_value(database, target.name, columns) if target.exists else database.can_create_tables
+    return holds_every_value(database, target.name, columns) if target else database.can_create_tables
 
 
-def _newest(database: Database, table_id: int, columns: tuple[Column, ...], history: History) -> InlinedTarget:
-    """The newest inlined table, where it has today's shape; else one for the table's newest schema version."""
+def _newest(database: Database, table_id: int, columns: tuple[Column, ...], history: History) -> InlinedTarget | None:
+    """The newest inlined table, where it has today's shape."""
+    # One that was made late has a schema version of its own: the table's last one before it tells the shape.
     rows = database.query(
-        """SELECT v.schema_version, v.begin_snapshot, i.table_name
-           FROM ducklake_schema_versions v
-           LEFT JOIN ducklake_inlined_data_tables i
-             ON i.table_id = v.table_id AND i.schema_version = v.schema_version
-           WHERE v.table_id = ? ORDER BY v.schema_version DESC""",
+        """SELECT i.schema_version, i.table_name, max(v.begin_snapshot)
+           FROM ducklake_inlined_data_tables i
+           JOIN ducklake_schema_versions v ON v.table_id = i.table_id AND v.schema_version <= i.schema_version
+           WHERE i.table_id = ? GROUP BY i.schema_version, i.table_name ORDER BY i.schema_version DESC""",
         [table_id],
     )
-    newest = next((row for row in rows if row[2] is not None), None)
-    if newest and shape(columns_at(history(table_id), At(newest[1]))) == shape(columns):
-        return InlinedTarget(table_id, newest[0], columns, newest[2], True)
-    return _new(database, table_id, rows[0][0], columns)
+    if not rows:
+        return None
+    version, name, begin = rows[0]
+    is_current = shape(columns_at(history(table_id), At(begin))) == shape(columns)
+    return InlinedTarget(table_id, version, columns, name, True) if is_current else None
 
 
 def create_tables(database: Database, targets: Iterable[InlinedTarget]) -> None:
@@ -119,7 +134,7 @@ def _drop_leftovers(database: Database) -> None:
 
     Our writers take turns, so that none of them is about to register one. Tables of other programs are left alone.
     """
-    registered = {name for (name,) in database.query("SELECT table_name FROM ducklake_inlined_data_tables")}
+    registered = {name for (name,) in database.query(f"SELECT table_name FROM {REGISTRY}")}
     for name in sorted(database.tables("ducklake_inlined_data_") - registered):
         if name.endswith(_OURS):
             with suppress(CatalogError):  # of a user who may not drop: an empty table of no use does no harm
@@ -129,4 +144,4 @@ def _drop_leftovers(database: Database) -> None:
 def register_tables(database: Database, targets: Iterable[InlinedTarget]) -> None:
     """List new inlined tables in `ducklake_inlined_data_tables`."""
     rows = [(target.table_id, target.name, target.schema_version) for target in targets if not target.exists]
-    database.insert("ducklake_inlined_data_tables", ("table_id", "table_name", "schema_version"), rows)
+    database.insert(REGISTRY, ("table_id", "table_name", "schema_version"), rows)

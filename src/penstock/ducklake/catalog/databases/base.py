@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 import duckdb
 import pyarrow as pa
 
+from penstock.ducklake.catalog.databases.open_files import OpenFile
 from penstock.ducklake.catalog.databases.statement_log import logged, logged_insertion
 from penstock.ducklake.catalog.dialects import Dialect
 from penstock.ducklake.catalog.location import Location
@@ -92,6 +93,7 @@ class Database(ABC):
         self._in_transaction = False
         self._unfinished = False  # whether a transaction may be open whose end nobody has heard of
         self._made_schema: str | None = None  # by opening the database
+        self._file: OpenFile | None = None  # where the database is one of this machine
         self.answers = RememberedAnswers()
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
@@ -150,7 +152,13 @@ class Database(ABC):
         One of our writers comes after the other, each seeing what the one before it did.
         """
         with self._transaction(self._commit_sql, self._commit):
+            self.check_file()
             yield
+
+    def check_file(self) -> None:
+        """Raise a CatalogError where the database is a file, and another has taken its place since it was opened."""
+        if self._file is not None:
+            self._file.check()
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -273,7 +281,7 @@ class Database(ABC):
     def close(self) -> None:
         with self._lock:
             if not self._closed:
-                self._closed = True
+                self._closed, self._file = True, None
                 self._close()
 
     def _adapted(self, values: Sequence[Any]) -> Sequence[Any]:

@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from penstock.ducklake.catalog.databases.base import ConnectOptions, Database, InlinedColumn, Row, no_such_file
+from penstock.ducklake.catalog.databases.open_files import shared_file
 from penstock.ducklake.catalog.databases.statement_log import logged
 from penstock.ducklake.catalog.dialects import DUCKDB
 from penstock.ducklake.catalog.location import Location
@@ -64,6 +65,7 @@ class DuckdbDatabase(Database):
             if _is_held_here(error):
                 raise AttachError(_held_here(location)) from None
             raise AttachError(f"{location} cannot be opened by DuckDB: {location.without_token(str(error))}") from None
+        self._file = None if location.is_remote else shared_file(location)
         self._execute("SET TimeZone = 'UTC'", ())
         if options.schema:
             self._use(options.schema, options.create)

@@ -19,6 +19,7 @@ from penstock.ducklake.catalog.databases.base import (
     no_such_file,
     refuse_unknown,
 )
+from penstock.ducklake.catalog.databases.open_files import opened_file
 from penstock.ducklake.catalog.dialects import SQLITE
 from penstock.ducklake.catalog.location import Location
 from penstock.ducklake.catalog.remote_files import local_copy
@@ -68,6 +69,7 @@ class SqliteDatabase(Database):
             if self._folder is not None:
                 self._folder.cleanup()
             raise AttachError(f"{location} is not a DuckLake: SQLite cannot open the file ({error})") from None
+        self._file = None if location.is_remote else opened_file(location)
 
     def _fetched(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
         return self._connection.execute(sql, tuple(parameters)).fetchall()
