@@ -53,24 +53,25 @@ def listed_files(database: Database, table_id: int, table_path: str, at: At) -> 
     """The data files of a table with their delete files, as the columns of the extension's `ducklake_list_files`."""
     where = f"table_id = ? AND {at.visible()}"
     with database.consistent():
+        deletes = database.query(f"SELECT {_LISTED}, data_file_id FROM ducklake_delete_file WHERE {where}", [table_id])
+        id_too = ", data_file_id" if deletes else ""  # each value of so many rows takes its time
         files = database.query(
-            f"SELECT {_LISTED}, data_file_id FROM ducklake_data_file WHERE {where} ORDER BY file_order, data_file_id",
+            f"SELECT {_LISTED}{id_too} FROM ducklake_data_file WHERE {where} ORDER BY file_order, data_file_id",
             [table_id],
         )
-        deletes = database.query(f"SELECT {_LISTED}, data_file_id FROM ducklake_delete_file WHERE {where}", [table_id])
-    if not deletes:  # half of the values, of which each takes its time
+    if not deletes:
         return [*_listed(table_path, files), *[[None] * len(files)] * 4]
-    of_file: dict[int | None, list[Row]] = {}
+    of_file: dict[int, list[Row]] = {}
     for row in deletes:
         of_file.setdefault(row[-1], []).append(row)
-    both = [(file, delete) for file in files for delete in of_file.get(file[-1], _NO_DELETES)]
-    data_rows, delete_rows = zip(*both, strict=True) if both else ((), ())
-    return [*_listed(table_path, data_rows), *_listed(table_path, delete_rows)]
+    each = [of_file.get(file[-1], _NO_DELETES) for file in files]
+    data_rows = [file for file, found in zip(files, each, strict=True) for _ in found]
+    return [*_listed(table_path, data_rows), *_listed(table_path, [delete for found in each for delete in found])]
 
 
 def _listed(table_path: str, rows: Sequence[Row]) -> Iterator[Sequence[Any]]:
     """The columns of some rows, with whole paths."""
-    paths, are_relative, sizes, footer_sizes, keys, _ = zip(*rows, strict=True) if rows else [()] * 6
+    paths, are_relative, sizes, footer_sizes, keys, *_ = zip(*rows, strict=True) if rows else [()] * 5
     yield [
         None if path is None else resolve(table_path, path, bool(is_relative))
         for path, is_relative in zip(paths, are_relative, strict=True)
