@@ -6,7 +6,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from gc import collect
 from pathlib import Path
@@ -69,6 +69,10 @@ class Asked:
     def query(self, sql: str) -> list[Any]:
         doubled = isinstance(self.engine, PostgresEngine | MySQLEngine)  # their drivers' placeholders begin with %
         return self.engine.execute(sql.replace("%", "%%") if doubled else sql)
+
+    @staticmethod
+    def joining() -> nullcontext[None]:
+        return nullcontext()
 
 
 @st.composite

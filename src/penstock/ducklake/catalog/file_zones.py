@@ -77,7 +77,8 @@ class ZoneSource:
                         WHERE d.table_id = {self.table_id} AND {in_ranges("d.data_file_id", within)}
                         {dialect.fence}) files
                   GROUP BY zone ORDER BY zone"""
-        return [self._zone(row) for row in database.query(sql)]
+        with database.joining():
+            return [self._zone(row) for row in database.query(sql)]
 
     @property
     def is_one_value(self) -> bool:

@@ -6,7 +6,7 @@ from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.databases import Database, Row
 from penstock.ducklake.catalog.remembered_answers import Moment
 from penstock.ducklake.catalog.snapshots import latest_snapshot
 from penstock.ducklake.catalog.visibility import At
@@ -14,6 +14,8 @@ from penstock.ducklake.catalog.visible_files import MANY_FILES
 from penstock.storage.paths import resolve
 
 TableSizes = tuple[int, int, int, int]
+_LISTED = "path, path_is_relative, file_size_bytes, footer_size, encryption_key"
+_NO_DELETES: list[Row] = [(None,) * 6]
 
 
 def table_sizes(database: Database, at: At) -> dict[int, TableSizes]:
@@ -49,40 +51,27 @@ def table_size(database: Database, at: At, table_id: int) -> tuple[int, int]:
 
 def listed_files(database: Database, table_id: int, table_path: str, at: At) -> list[Sequence[Any]]:
     """The data files of a table with their delete files, as the columns of the extension's `ducklake_list_files`."""
-    deletes = f"FROM ducklake_delete_file WHERE table_id = ? AND {at.visible()}"
-    files = f"WHERE d.table_id = ? AND {at.visible('d')} ORDER BY d.file_order, d.data_file_id"
+    where = f"table_id = ? AND {at.visible()}"
     with database.consistent():
-        if not database.value(f"SELECT count(*) {deletes}", [table_id]):
-            # Half of the values, of which each takes its time.
-            rows = database.query(f"SELECT {_shown('d')} FROM ducklake_data_file d {files}", [table_id])
-            return [*_listed(table_path, *_columns(rows, 5)), *[[None] * len(rows)] * 4]
-        rows = database.query(
-            f"""SELECT {_shown("d")}, {_shown("x")}
-                FROM ducklake_data_file d LEFT JOIN (SELECT * {deletes}) x ON x.data_file_id = d.data_file_id
-                {files}""",
-            [table_id, table_id],
+        deletes = database.query(f"SELECT {_LISTED}, data_file_id FROM ducklake_delete_file WHERE {where}", [table_id])
+        id_too = ", data_file_id" if deletes else ""  # each value of so many rows takes its time
+        files = database.query(
+            f"SELECT {_LISTED}{id_too} FROM ducklake_data_file WHERE {where} ORDER BY file_order, data_file_id",
+            [table_id],
         )
-    columns = _columns(rows, 10)
-    return [*_listed(table_path, *columns[:5]), *_listed(table_path, *columns[5:])]
+    if not deletes:
+        return [*_listed(table_path, files), *[[None] * len(files)] * 4]
+    of_file: dict[int, list[Row]] = {}
+    for row in deletes:
+        of_file.setdefault(row[-1], []).append(row)
+    each = [of_file.get(file[-1], _NO_DELETES) for file in files]
+    data_rows = [file for file, found in zip(files, each, strict=True) for _ in found]
+    return [*_listed(table_path, data_rows), *_listed(table_path, [delete for found in each for delete in found])]
 
 
-def _shown(alias: str) -> str:
-    names = ("path", "path_is_relative", "file_size_bytes", "footer_size", "encryption_key")
-    return ", ".join(f"{alias}.{name}" for name in names)
-
-
-def _columns(rows: Sequence[Sequence[Any]], count: int) -> list[Sequence[Any]]:
-    return list(zip(*rows, strict=True)) or [()] * count
-
-
-def _listed(
-    table_path: str,
-    paths: Sequence[str | None],
-    are_relative: Sequence[Any],
-    sizes: Sequence[Any],
-    footer_sizes: Sequence[Any],
-    keys: Sequence[str | None],
-) -> Iterator[Sequence[Any]]:
+def _listed(table_path: str, rows: Sequence[Row]) -> Iterator[Sequence[Any]]:
+    """The columns of some rows, with whole paths."""
+    paths, are_relative, sizes, footer_sizes, keys, *_ = zip(*rows, strict=True) if rows else [()] * 5
     yield [
         None if path is None else resolve(table_path, path, bool(is_relative))
         for path, is_relative in zip(paths, are_relative, strict=True)

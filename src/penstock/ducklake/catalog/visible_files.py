@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from penstock.ducklake.catalog.databases import Database
+from penstock.ducklake.catalog.databases import Database, Row
 from penstock.ducklake.catalog.file_pruning import Condition, Pruning, Seen, keep_condition
 from penstock.ducklake.catalog.file_zones import Ranges, few_ranges, zone_of, zones_of
 from penstock.ducklake.catalog.inlined_rows import inlined_rows
@@ -122,7 +122,7 @@ class FileScope:
         sql = f"""SELECT mapping_id, {_KIND}, count(*), sum(size) FROM {files}
                   GROUP BY mapping_id, foreign_file, partial, deleted, era, unknown
                   ORDER BY 1, foreign_file, partial, deleted, era, unknown"""
-        return [_group(*row) for row in self.database.query(sql, given)]
+        return [_group(*row) for row in self._joined(sql, given)]
 
     def _only_group(self, group: FileGroup) -> FileGroup | None:
         """A group with its numbers, if all files are of it."""
@@ -167,8 +167,8 @@ class FileScope:
         """How many of a group's files a condition keeps."""
         where, parameters = self._members(group)
         sql = f"SELECT count(*) FROM ducklake_data_file d WHERE {self._shown(keep)} AND {keep.sql} AND {where}"
-        count: int = self.database.value(sql, [*self._shown_parameters(), *keep.parameters, *parameters])
-        return count
+        [(count,)] = self._joined(sql, [*self._shown_parameters(), *keep.parameters, *parameters])
+        return int(count)
 
     def zones_left(self, group: FileGroup, prunings: Sequence[Pruning]) -> Ranges | None:
         """The ids of files that are left by what is known of many files at once; None where that is nothing."""
@@ -188,11 +188,9 @@ class FileScope:
             return None
         keep = keep_condition(told)
         where, parameters = self._members(group)
-        rows = self.database.query(
-            f"""SELECT DISTINCT {zone_of("d.data_file_id")} FROM ducklake_data_file d
-                WHERE {self._shown()} AND {keep.sql} AND {where}""",
-            [*self._shown_parameters(), *keep.parameters, *parameters],
-        )
+        sql = f"""SELECT DISTINCT {zone_of("d.data_file_id")} FROM ducklake_data_file d
+                  WHERE {self._shown()} AND {keep.sql} AND {where}"""
+        rows = self._joined(sql, [*self._shown_parameters(), *keep.parameters, *parameters])
         return few_ranges(sorted(row[0] for row in rows), self.next_file_id)
 
     def fills_catalog(self, group: FileGroup) -> bool:
@@ -212,7 +210,7 @@ class FileScope:
     def delete_kinds(self, group: FileGroup) -> list[DeleteKind]:
         """The kinds of delete files that a group's files have."""
         where, parameters = self._delete_files(group)
-        rows = self.database.query(
+        rows = self._joined(
             f"""SELECT x.format, CASE WHEN x.encryption_key IS NULL THEN 0 ELSE 1 END AS encrypted, sum(x.delete_count)
                 FROM {where} GROUP BY x.format, CASE WHEN x.encryption_key IS NULL THEN 0 ELSE 1 END ORDER BY 1, 2""",
             parameters,
@@ -260,10 +258,15 @@ class FileScope:
         """The fields of a name mapping."""
         return name_mapping(self.database, mapping_id)
 
+    def _joined(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+        """All rows of a query of files by what other tables know of them."""
+        with self.database.joining():
+            return self.database.query(sql, parameters)
+
     @contextmanager
     def _still(self, group: FileGroup) -> Iterator[None]:
         """One state of the database, in which the files are still those that the scan was made for."""
-        with self.database.consistent():
+        with self.database.consistent(), self.database.joining():
             self._check(group)
             yield
 
@@ -431,12 +434,11 @@ def partitions_of_files(
     database: Database, at: At, table_id: int, spec: PartitionSpec
 ) -> dict[int, tuple[str | None, ...]]:
     """The partition of each data file that was written under a partitioning: the values of its key, in order."""
-    rows = database.query(
-        f"""SELECT v.data_file_id, v.partition_key_index, v.partition_value
-            FROM ducklake_file_partition_value v JOIN ducklake_data_file f ON f.data_file_id = v.data_file_id
-            WHERE f.table_id = ? AND f.partition_id = ? AND {at.visible("f")}""",
-        [table_id, spec.partition_id],
-    )
+    sql = f"""SELECT v.data_file_id, v.partition_key_index, v.partition_value
+              FROM ducklake_file_partition_value v JOIN ducklake_data_file f ON f.data_file_id = v.data_file_id
+              WHERE f.table_id = ? AND f.partition_id = ? AND {at.visible("f")}"""
+    with database.joining():
+        rows = database.query(sql, [table_id, spec.partition_id])
     found: dict[int, dict[int, str | None]] = {}
     for file, place, value in rows:
         found.setdefault(file, {})[place] = value

@@ -89,7 +89,8 @@ def _bytes(shown: Shown, table: TableInfo) -> dict[int, int]:
     sql = f"""SELECT s.column_id, sum(s.column_size_bytes) FROM ducklake_file_column_stats s
               WHERE s.table_id = ? AND s.data_file_id IN (SELECT d.data_file_id FROM {shown_files(shown, table)})
               GROUP BY s.column_id"""
-    rows = shown.database.query(sql, [table.id])
+    with shown.database.joining():
+        rows = shown.database.query(sql, [table.id])
     return {column_id: int(size) for column_id, size in rows if size is not None}
 
 

@@ -54,6 +54,8 @@ def counted(database: Database, sources: Iterable[tuple[int, str]]) -> dict[int,
     parts = [f"SELECT {number} AS number, count(*) AS counted FROM {source}" for number, source in sources]
     counts: dict[int, int] = defaultdict(int)
     for start in range(0, len(parts), _MOST_PARTS):
-        for number, count in database.query(" UNION ALL ".join(parts[start : start + _MOST_PARTS])):
+        with database.joining():
+            rows = database.query(" UNION ALL ".join(parts[start : start + _MOST_PARTS]))
+        for number, count in rows:
             counts[int(number)] += int(count)
     return dict(counts)

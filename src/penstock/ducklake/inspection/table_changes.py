@@ -94,7 +94,8 @@ class _Question:
         for listed in id_lists(self.snapshots):
             sql = f"""SELECT {snapshot}, sum(coalesce({rows}, 0)) FROM {source} AND {snapshot} IN ({listed})
                       GROUP BY {snapshot}"""
-            found.update({number: int(count) for number, count in self.database.query(sql)})
+            with self.database.joining():
+                found.update({number: int(count) for number, count in self.database.query(sql)})
         return found
 
     def mixed(self, kind: str) -> set[int]:

@@ -196,7 +196,8 @@ def _asked_totals(shown: Shown, kind: str, only: int | None) -> dict[int, FileTo
                      sum(CASE WHEN f.partial_max > {shown.at.version} THEN 1 ELSE 0 END)
               FROM ducklake_{kind} f {joined} WHERE {shown.at.visible("f")}{_of(only, "f.table_id")}
               GROUP BY f.table_id"""
-    return {table_id: FileTotals(*map(int, counted)) for table_id, *counted in shown.database.query(sql)}
+    with shown.database.joining():
+        return {table_id: FileTotals(*map(int, counted)) for table_id, *counted in shown.database.query(sql)}
 
 
 def _comments(shown: Shown, only: int | None) -> dict[int, str]:

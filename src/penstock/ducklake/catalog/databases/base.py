@@ -146,6 +146,11 @@ class Database(ABC):
                 yield
 
     @contextmanager
+    def joining(self) -> Iterator[None]:
+        """For queries that join tables with a row or more a file: none is read again for each row of another."""
+        yield
+
+    @contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit what is done inside, all or nothing.
 

@@ -45,6 +45,7 @@ class PostgresDatabase(ServerDatabase):
     _commit_sql = "BEGIN ISOLATION LEVEL READ COMMITTED"
     _indexes_sql = "SELECT indexname FROM pg_catalog.pg_indexes WHERE schemaname = current_schema()"
     errors = (psycopg.Error,)
+    _joins_whole = False  # whether the planner was told to, in this transaction
 
     def _connect(self, *, create: bool) -> None:
         try:
@@ -121,6 +122,22 @@ class PostgresDatabase(ServerDatabase):
         ):
             for row in rows:
                 copy.write_row(row)
+
+    @contextmanager
+    def joining(self) -> Iterator[None]:
+        with self.consistent():  # holds the lock
+            told = self._joins_whole
+            if not told:
+                # Of rows that came since the planner last counted it expects a few at most, and loops over them.
+                self.execute("SET LOCAL enable_nestloop = off")
+                self._joins_whole = True
+            try:
+                yield
+            finally:
+                if not told:
+                    self._joins_whole = False
+                    with suppress(*self.errors):  # after one the transaction ends, and takes the setting with it
+                        self._execute("SET LOCAL enable_nestloop TO DEFAULT", ())
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
