@@ -316,6 +316,7 @@ def test_deep_filters_plan(shared: Catalog, spark: SparkSession) -> None:
         assert sorted(row.id for row in rows.where(nested).collect()) == [24, 25]
 
 
+@pytest.mark.filterwarnings("ignore:toPandas attempted Arrow")  # as PySpark does before it raises the error
 def test_a_closed_lake_is_an_error(shared: Catalog, spark: SparkSession) -> None:
     _files(shared, "DELETE FROM t WHERE id = 3")
     with penstock.attach(shared.uri, read_only=True, spark=spark) as lake:
