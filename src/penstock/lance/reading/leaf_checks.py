@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from penstock.errors import PenstockError
-from penstock.lance.format.dataset_store import DATASETS_AT_ONCE
 from penstock.lance.format.definition import NamespaceDefinition
 from penstock.lance.format.field_ids import field_id
 from penstock.lance.format.leaf_columns import has_namespace_columns
@@ -31,8 +29,7 @@ class LeafProblem(NamedTuple):
 
 def leaves_to_align(scan: LeafScan) -> list[Leaf]:
     """The leaves whose columns are not the namespace's, or with rows that do not belong there, or may not."""
-    with ThreadPoolExecutor(DATASETS_AT_ONCE) as pool:
-        datasets = list(pool.map(scan.dataset, scan.leaves))
+    datasets = list(scan.store.each(scan.dataset, scan.leaves))
     present = [(leaf, dataset) for leaf, dataset in zip(scan.leaves, datasets, strict=True) if dataset is not None]
     others = [leaf for leaf, _ in present if not leaf.is_own]
     misplaced = misplaced_rows(scan.only(others)) if others else {}
@@ -47,8 +44,7 @@ def leaves_to_align(scan: LeafScan) -> list[Leaf]:
 
 def leaf_problems(scan: LeafScan) -> list[LeafProblem]:
     """All that is wrong with leaves, in their order."""
-    with ThreadPoolExecutor(DATASETS_AT_ONCE) as pool:
-        checked = list(pool.map(lambda leaf: _problems(scan, leaf), scan.leaves))
+    checked = list(scan.store.each(lambda leaf: _problems(scan, leaf), scan.leaves))
     found = [problem for problems, _ in checked for problem in problems]
     readable = [leaf for leaf, (_, is_readable) in zip(scan.leaves, checked, strict=True) if is_readable]
     for leaf, rows in sorted(misplaced_rows(scan.only(readable)).items()) if readable else []:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -13,7 +12,7 @@ from penstock.lance.commits.leaf_history import leaf_history
 from penstock.lance.commits.leaf_records import leaf_at_dataset
 from penstock.lance.commits.namespace_commit import NamespaceCommit, begin_commit
 from penstock.lance.commits.writer_lease import new_writer_id
-from penstock.lance.format.dataset_store import DATASETS_AT_ONCE, DatasetStore
+from penstock.lance.format.dataset_store import DatasetStore
 from penstock.lance.format.leaves import UNCHECKED, Leaf, missing_leaf_error
 from penstock.lance.format.manifest import Manifest, ManifestEntry
 from penstock.lance.reading.leaf_scan import LeafScan
@@ -42,13 +41,12 @@ def adopt_leaves(
     """
     if missing not in ("error", "drop"):
         raise InvalidError(f"adopt(missing={missing!r}): leaves that are gone are an 'error', or to 'drop'")
-    with ThreadPoolExecutor(DATASETS_AT_ONCE) as pool:
-        are_gone = pool.map(lambda leaf: _is_gone(scan.store, leaf), scan.leaves)
-        gone = [leaf for leaf, is_gone in zip(scan.leaves, are_gone, strict=True) if is_gone]
-        if gone and missing == "error":
-            raise missing_leaf_error(gone[0], scan.store)
-        present = [leaf for leaf in scan.leaves if leaf.version and leaf not in gone]
-        changed = [one for one in pool.map(lambda leaf: _changed(scan, leaf), present) if one is not None]
+    are_gone = scan.store.each(lambda leaf: _is_gone(scan.store, leaf), scan.leaves)
+    gone = [leaf for leaf, is_gone in zip(scan.leaves, are_gone, strict=True) if is_gone]
+    if gone and missing == "error":
+        raise missing_leaf_error(gone[0], scan.store)
+    present = [leaf for leaf in scan.leaves if leaf.version and leaf not in gone]
+    changed = [one for one in scan.store.each(lambda leaf: _changed(scan, leaf), present) if one is not None]
     removed = {leaf.object_id for leaf in gone}
     if not changed and not removed:
         return None
