@@ -42,12 +42,17 @@ class TableFunctions:
         """Whether a bare name is a function's in FROM."""
         return name.lower() in FUNCTIONS or self._macros.is_table_macro(name)
 
+    def function_note(self, path: Any) -> str | None:
+        """What to note of a table macro for when a query runs; None where there is none, or for a function of ours."""
+        *schema, name = items_of(path)
+        return None if _own_function(schema, name) else self._macros.macro_note(path, "table")
+
     def table_function(self, catalog: str, path: Any, qualified: bool, names: Any, values: Any) -> Any:
         """The plan of a function's rows. For a bare name that is none of ours None, and Spark looks elsewhere."""
         *schema, name = items_of(path)
-        function = FUNCTIONS.get(name.lower())
+        function = _own_function(schema, name)
         words, given_values = items_of(names), [_given(value) for value in items_of(values)]
-        if function is None or (schema and [part.lower() for part in schema] not in ([DEFAULT_SCHEMA], ["system"])):
+        if function is None:
             plan = self._macros.table_macro(catalog, [*schema, name], words, given_values)
             if plan is not None or not qualified:
                 return plan
@@ -55,6 +60,12 @@ class TableFunctions:
             raise NotFoundError(f"the lake has no table function {'.'.join([*schema, name])}; there are {known}")
         given = _bound(name, function, words, given_values)
         return query_execution(function.rows(self._lake, given)).analyzed()
+
+
+def _own_function(schema: Sequence[str], name: str) -> TableFunction | None:
+    """The function of ours that a name is, which no macro of these schemas hides."""
+    is_elsewhere = schema and [part.lower() for part in schema] not in ([DEFAULT_SCHEMA], ["system"])
+    return None if is_elsewhere else FUNCTIONS.get(name.lower())
 
 
 def _bound(name: str, function: TableFunction, names: Sequence[str | None], values: Sequence[Any]) -> dict[str, Any]:

@@ -155,7 +155,7 @@ public class LakeNames extends Rule {
         values.add(rule.value(named ? ((NamedArgumentExpression) argument).value() : argument));
       }
       LakeCatalog catalog = rule.catalog(call.name());
-      ReadLakeTables.note(catalog.lake(), Lakes.answer(catalog.lake(), new Object[] {"macro_note", path, "table"}));
+      ReadLakeTables.note(catalog.lake(), Lakes.answer(catalog.lake(), new Object[] {"function_note", path}));
       Object plan = Lakes.answer(catalog.lake(), new Object[] {"table_function", catalog.name(), path, qualified, names, values});
       return plan == null ? call : plan;
     }
